@@ -1,0 +1,1 @@
+"""Benchmarks: one command each, which prints ratios and keeps JSON."""

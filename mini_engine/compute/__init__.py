@@ -1,0 +1,1 @@
+"""The data plane: everything that touches tensors, and the only room that runs on a GPU."""

@@ -1,0 +1,1 @@
+"""Figures and widgets, all drawn from one engine trace."""

@@ -1,0 +1,1 @@
+"""Text on its way in and out: checkpoints with their tokenizers, and streaming detokenization."""
