@@ -25,7 +25,7 @@ def convert(gguf_file: Path, folder: Path) -> None:
     settings = loaded.config.to_dict()
     for name in ("quantization_config", "_name_or_path"):
         settings.pop(name, None)
-    model = LlamaForCausalLM(LlamaConfig(**settings)).float()
+    model = LlamaForCausalLM(LlamaConfig(**settings))
     model.load_state_dict(loaded.state_dict())
     model.generation_config = loaded.generation_config
     model.save_pretrained(folder)
