@@ -1,4 +1,4 @@
-"""Drives a real JupyterLab in a real browser: starts the server, opens a notebook, runs its cells."""
+"""Drives a real JupyterLab in a real browser: starts it, opens a notebook, runs all cells."""
 
 from __future__ import annotations
 
