@@ -190,9 +190,9 @@ def test_case_26_arriving_prompts_never_starve_a_decode(policy):
         add(engine, f"p{i}", range(1000 * i, 1000 * i + 30), 2)
         engine.step()
     mine = [r for r in engine.trace if "decode" in r.running and "decode" not in r.preempted]
-    assert all(
-        "decode" in r.scheduled or r.total == 12 for r in mine
-    ), "skipped though budget was left"
+    assert all("decode" in r.scheduled or r.total == 12 for r in mine), (
+        "skipped though budget was left"
+    )
     assert sum("decode" in r.scheduled for r in mine) == len(mine)
 
 
