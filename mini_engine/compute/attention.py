@@ -181,7 +181,7 @@ class PagedAttention:
         return DecodeGroup(rows, blocks.to(self.device), num_keys, mask)
 
     def __call__(self, query: Tensor, keys: Tensor, values: Tensor, plan: Plan) -> Tensor:
-        """query [num_tokens, num_heads, head_dim], keys and values as `KVCache.layer` gives them."""
+        """query [num_tokens, num_heads, head_dim]; keys, values as `KVCache.layer` gives them."""
         if plan.all_in_order:
             return self._decode(query, keys, values, plan.groups[0])
         out = torch.empty(query.shape, dtype=query.dtype, device=query.device)
@@ -197,18 +197,16 @@ class PagedAttention:
     def _decode(self, query: Tensor, keys: Tensor, values: Tensor, group: DecodeGroup) -> Tensor:
         """One query per request over whole gathered blocks: query [n, num_heads, head_dim]."""
         num_rows, num_heads, head_dim = query.shape
-        _, block_size, kv_heads, _ = keys.shape
+        kv_heads, num_keys = keys.shape[2], group.num_keys
         # Whole blocks are copied, not single slots: fewer and longer pieces of memory.
         shape = (num_rows, -1, kv_heads, head_dim)
-        key = keys.index_select(0, group.blocks).view(shape)[:, : group.num_keys].transpose(1, 2)
-        value = (
-            values.index_select(0, group.blocks).view(shape)[:, : group.num_keys].transpose(1, 2)
-        )
+        key = keys.index_select(0, group.blocks).view(shape)[:, :num_keys]
+        value = values.index_select(0, group.blocks).view(shape)[:, :num_keys]
         out = F.scaled_dot_product_attention(
             # Query heads that share a KV head are its queries: [n, num_kv_heads, share, head_dim]
             query.reshape(num_rows, kv_heads, -1, head_dim),
-            key,  # [n, num_kv_heads, num_keys, head_dim]
-            value,
+            key.transpose(1, 2),  # [n, num_kv_heads, num_keys, head_dim]
+            value.transpose(1, 2),
             attn_mask=group.mask,
             scale=self.scale,
         )

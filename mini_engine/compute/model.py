@@ -39,7 +39,7 @@ class RMSNorm(nn.Module):
 
 
 def rope_frequencies(config: ModelConfig) -> Tensor:
-    """The angle in radians by which each pair of numbers turns per position: [head_dim / 2], float32.
+    """The angle in radians by which each pair of numbers turns per position: [head_dim / 2].
 
     Pair i turns by theta^(-2i / head_dim): the first a full radian, the last hardly at all. Scaled
     models were trained on short texts and stretched afterwards: "linear" slows every pair down by
@@ -110,7 +110,7 @@ class SelfAttention(nn.Module):
 
 
 class MLP(nn.Module):
-    """SwiGLU (Shazeer, 2020): silu(gate(x)) * up(x), then down. Gate and up are one fused matrix."""
+    """SwiGLU (Shazeer, 2020): down(silu(gate(x)) * up(x)). Gate and up are one fused matrix."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -139,7 +139,7 @@ class DecoderLayer(nn.Module):
 
 
 class Model(nn.Module):
-    """A decoder-only transformer over a flat list of tokens; `Model.from_tensors` makes a usable one.
+    """A decoder-only transformer over a flat list of tokens, made by `Model.from_tensors`.
 
     `apply_rope` may be another function of the same contract: a learner's own is judged in here.
     """

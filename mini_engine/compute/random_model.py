@@ -1,9 +1,9 @@
-"""Owns models with random weights: the tiny ones of tests and judge, and real shapes to measure with.
+"""Owns models with random weights: tiny ones for tests and judge, and real shapes to measure with.
 
 Such a model says nothing sensible, but it is as deterministic as a trained one, and its weights are
-scaled so that mistakes show: the best token leads the second by a wide margin, texts do not collapse
-into one repeated token, and attention depends strongly on positions, so that RoPE with the wrong
-pairing gives other logits from position 1 on.
+scaled so that mistakes show: the best token leads the second by a wide margin, texts do not
+collapse into one repeated token, and attention depends strongly on positions, so that RoPE with the
+wrong pairing gives other logits from position 1 on.
 """
 
 from __future__ import annotations

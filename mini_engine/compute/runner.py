@@ -16,8 +16,8 @@ Observe = Callable[[Schedule, Tensor], None]
 class ModelRunner:
     """Runs the model on scheduled chunks; the parts come from outside and can be replaced.
 
-    `observe`, where set, is called in each step with the schedule and the logits of the sampled rows
-    [num_samples, vocab_size], before sampling.
+    `observe`, where set, is called in each step with the schedule and the logits of the sampled
+    rows [num_samples, vocab_size], before sampling.
     """
 
     def __init__(

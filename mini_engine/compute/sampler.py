@@ -16,8 +16,8 @@ class GreedySampler:
     def __call__(self, logits: Tensor, requests: Sequence[Request]) -> list[int]:
         """logits [num_samples, vocab_size], one row per request; returns one token id per row.
 
-        Raises ValueError, naming the request, if a row holds a NaN: its forward pass went wrong, and
-        any token chosen from it would be an accident.
+        Raises ValueError, naming the request, if a row holds a NaN: its forward pass went wrong,
+        and any token chosen from it would be an accident.
         """
         if logits.shape[0] != len(requests):
             raise ValueError(f"{logits.shape[0]} rows of logits for {len(requests)} requests")
@@ -26,11 +26,9 @@ class GreedySampler:
         # `max` gives the first of equal maxima, and a NaN where a row holds one.
         best, token_ids = logits.max(dim=-1)
         if torch.isnan(best).any():
-            bad = [
-                r.request_id for r, nan in zip(requests, best.isnan().tolist(), strict=True) if nan
-            ]
+            bad = [requests[row].request_id for row in best.isnan().nonzero().flatten().tolist()]
             raise ValueError(
-                f"logits of request {', '.join(map(repr, bad))} hold NaN; the weights or the KV "
-                "cache are damaged"
+                f"the logits of request {', '.join(map(repr, bad))} hold NaN; "
+                "the weights or the KV cache are damaged"
             )
-        return token_ids.tolist()  # type: ignore[no-any-return]
+        return token_ids.tolist()

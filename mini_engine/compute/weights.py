@@ -14,7 +14,7 @@ Parts = list[tuple[str, tuple[int, ...]]]
 
 
 def parameter_parts(config: ModelConfig) -> Iterator[tuple[str, Parts]]:
-    """Each parameter of the model with the checkpoint tensors that are laid below one another in it.
+    """Each parameter of the model with the checkpoint tensors that lie below one another in it.
 
     Tied models have no `lm_head` of their own.
     """
@@ -93,7 +93,8 @@ def check_tensors(config: ModelConfig, tensors: Mapping[str, Tensor]) -> None:
     for name, shape in shapes.items():
         if tuple(tensors[name].shape) != shape:
             raise ValueError(
-                f"tensor {name!r} has shape {tuple(tensors[name].shape)}, the config asks for {shape}"
+                f"tensor {name!r} has shape {tuple(tensors[name].shape)}, "
+                f"the config asks for {shape}"
             )
 
 
