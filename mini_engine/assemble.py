@@ -1,0 +1,76 @@
+"""Owns the assembly of an engine from a checkpoint and parts: the one place that loads torch."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mini_engine.compute.device import choose_device
+from mini_engine.compute.kv_cache import choose_num_blocks
+from mini_engine.compute.model import Model
+from mini_engine.compute.runner import ModelRunner
+from mini_engine.config import EngineConfig, ModelConfig
+from mini_engine.parts import EngineParts
+from mini_engine.text.checkpoint import find_model, load_config, load_tokenizer, load_weights
+
+LONGEST_DEFAULT = 8192
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """What an engine is made of; in `config` nothing is None any more."""
+
+    config: EngineConfig
+    runner: ModelRunner
+    tokenizer: Any
+    eos_token_ids: tuple[int, ...]
+
+
+def assemble(model: str | Path | Model, config: EngineConfig, parts: EngineParts) -> Assembled:
+    """Load the model (unless it is one already), choose sizes, and build the runner."""
+    device = choose_device(config.device)
+    if isinstance(model, Model):
+        loaded, tokenizer = model, None
+    else:
+        loaded, tokenizer = load_model(str(model), device, getattr(torch, config.dtype))
+    device, dtype = loaded.device, loaded.dtype
+    config = resolve_sizes(config, loaded.config, device, dtype)
+    kv_cache = parts.resolve("kv_cache")(
+        loaded.config, config.num_blocks, config.block_size, dtype=dtype, device=device
+    )
+    runner = ModelRunner(
+        loaded,
+        kv_cache,
+        build_batch=parts.resolve("build_batch"),
+        attention=parts.resolve("attention")(loaded.config, device),
+        sampler=parts.resolve("sampler")(),
+    )
+    return Assembled(config, runner, tokenizer, loaded.config.eos_token_ids)
+
+
+def load_model(name: str, device: torch.device, dtype: torch.dtype) -> tuple[Model, Any]:
+    """The model and tokenizer of a folder, a hub id or the default; never random weights."""
+    folder = find_model(name)
+    config = load_config(folder)
+    weights = load_weights(folder, config, dtype)
+    return Model.from_tensors(config, weights, device, dtype), load_tokenizer(folder)
+
+
+def resolve_sizes(
+    config: EngineConfig, model: ModelConfig, device: torch.device, dtype: torch.dtype
+) -> EngineConfig:
+    """Fill in `max_model_len` and `num_blocks`; refuse a length that the model was not made for."""
+    longest = config.max_model_len or min(model.max_position_embeddings, LONGEST_DEFAULT)
+    if longest > model.max_position_embeddings:
+        raise ValueError(
+            f"max_model_len={longest}, but the model has {model.max_position_embeddings} positions"
+        )
+    config = dataclasses.replace(config, max_model_len=longest, device=device.type)
+    if config.num_blocks is None:
+        num_blocks = choose_num_blocks(model, config, device, dtype)
+        config = dataclasses.replace(config, num_blocks=num_blocks)
+    return config

@@ -1,0 +1,241 @@
+"""Owns the names of full blocks: gives requests their blocks and finds them again for others.
+
+A block's name says which tokens it holds *and* which came before it, so equal names mean equal KV.
+Real engines trust a strong hash (vLLM: `vllm/v1/core/kv_cache_utils.py`, `hash_block_tokens`); here a
+hit also compares the tokens, so even a colliding hash never serves foreign KV.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from mini_engine.config import require_int
+from mini_engine.control.request import Request
+from mini_engine.interfaces import BlockPool, BrokenInvariant
+
+NameHash = Callable[[tuple[int, tuple[int, ...], str | None]], int]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BlockName:
+    """(parent's name, the block's tokens, extra key), found by `hash_value`.
+
+    Equality compares tokens, extra key and the *identity* of the parent's name; PrefixCache keeps
+    one object per name, which makes that enough.
+    """
+
+    hash_value: int
+    parent: BlockName | None = field(repr=False)
+    tokens: tuple[int, ...]
+    extra_key: str | None
+
+    def __hash__(self) -> int:
+        return self.hash_value
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, BlockName)
+            and self.parent is other.parent
+            and self.tokens == other.tokens
+            and self.extra_key == other.extra_key
+        )
+
+
+class PrefixCache:
+    """Block tables and block names on top of a pool; see interfaces.PrefixCache.
+
+    With `enabled=False` no block gets a name, so every lookup is empty; the rest is the same.
+    `hash_function` maps (parent's hash, tokens, extra key) to an int; tests pass a constant one.
+    """
+
+    def __init__(
+        self,
+        pool: BlockPool,
+        block_size: int,
+        *,
+        enabled: bool = True,
+        hash_function: NameHash = hash,
+    ) -> None:
+        require_int("PrefixCache", "block_size", block_size, 1)
+        self.pool = pool
+        self.block_size = block_size
+        self.enabled = enabled
+        self._hash = hash_function
+        self._blocks_of: dict[BlockName, list[int]] = {}  # oldest block first
+        self._name_of: dict[int, BlockName] = {}
+        self._young: dict[str, list[int]] = {}  # request id -> blocks named in this step
+
+    def lookup(self, request: Request) -> list[int]:
+        """The blocks that already hold the start of the request's tokens; changes nothing.
+
+        At most `num_tokens - 1` tokens, because the logits of the last token have to be computed.
+        """
+        if not self.enabled:
+            return []
+        hit: list[int] = []
+        parent: BlockName | None = None
+        for index in range((request.num_tokens - 1) // self.block_size):
+            parent = self._known_name(request, index, parent)
+            if parent is None:
+                break
+            hit.append(self._blocks_of[parent][0])
+        return hit
+
+    def admit(self, request: Request, hit: list[int]) -> None:
+        """Make the blocks of a lookup the start of the request's (empty) block table."""
+        if request.block_table:
+            raise ValueError(f"request {request.request_id} holds blocks already; release them first")
+        for block_id in hit:
+            self.pool.share(block_id)
+        request.block_table.extend(hit)
+        request.num_named = len(hit)
+
+    def can_grow(self, request: Request, num_tokens: int) -> bool:
+        """Whether `grow` would find the free blocks it needs."""
+        return self._missing(request, num_tokens) <= self.pool.num_free
+
+    def grow(self, request: Request, num_tokens: int) -> None:
+        """Give the request the blocks for its first `num_tokens` tokens, and name those now full.
+
+        Named before they are written: a later request of the *same* step may share them, because
+        every layer writes all K and V before it attends. Raises OutOfBlocks and changes nothing.
+        """
+        missing = self._missing(request, num_tokens)
+        if missing > 0:
+            block_ids = self.pool.allocate(missing)
+            for block_id in block_ids:
+                self._forget(block_id)  # this is where an old name dies: its block is reused
+            request.block_table.extend(block_ids)
+        if self.enabled:
+            self._name_full_blocks(request, num_tokens // self.block_size)
+
+    def release(self, request: Request) -> None:
+        """Take the request's blocks away, last to first.
+
+        Unnamed blocks are reused first, named ones last; of a prefix, its end goes before its start.
+        """
+        for block_id in reversed(request.block_table):
+            self.pool.free(block_id, to_front=block_id not in self._name_of)
+        request.block_table.clear()
+        request.num_named = 0
+
+    def begin_step(self) -> None:
+        """Forget which names are young; call it before the first `grow` of a step."""
+        self._young.clear()
+
+    def take_back_names(self, request: Request | None = None) -> None:
+        """Remove the names given since `begin_step`, to one request or to all."""
+        owners = list(self._young) if request is None else [request.request_id]
+        for owner in owners:
+            for block_id in self._young.pop(owner, []):
+                self._forget(block_id)
+
+    def reset(self) -> bool:
+        """Forget all names. Refuses (False, nothing changes) while any block is in use."""
+        if self.pool.num_free < self.pool.num_blocks:
+            return False
+        self._blocks_of.clear()
+        self._name_of.clear()
+        self._young.clear()
+        return True
+
+    @property
+    def num_names(self) -> int:
+        """Blocks that have a name; at most the size of the pool."""
+        return len(self._name_of)
+
+    def is_named(self, block_id: int) -> bool:
+        """Whether the block may be found by a lookup."""
+        return block_id in self._name_of
+
+    def check_invariants(self, requests: Iterable[Request]) -> None:
+        """Raise BrokenInvariant unless pool, tables, names and computed tokens agree.
+
+        Call it between steps: during one, named blocks may hold slots that are not yet written.
+        """
+        requests = list(requests)
+        check_pool = getattr(self.pool, "check_invariants", None)
+        if check_pool is not None:
+            check_pool([request.block_table for request in requests])
+        for block_id, name in self._name_of.items():
+            if block_id not in self._blocks_of.get(name, ()):
+                raise BrokenInvariant(f"block {block_id} has a name that does not lead back to it")
+        if sum(map(len, self._blocks_of.values())) != len(self._name_of):
+            raise BrokenInvariant("a name leads to a block that no longer has it (a stale name)")
+        if len(self._name_of) > self.pool.num_blocks:
+            raise BrokenInvariant(f"{len(self._name_of)} names for {self.pool.num_blocks} blocks")
+        for request in requests:
+            self._check_table(request)
+
+    def _check_table(self, request: Request) -> None:
+        table, who = request.block_table, f"request {request.request_id}"
+        if len(set(table)) != len(table):
+            raise BrokenInvariant(f"{who} holds a block twice: {table}")
+        if self._blocks_for(request.num_computed) > len(table):
+            raise BrokenInvariant(
+                f"{who} has {request.num_computed} computed tokens in {len(table)} blocks of "
+                f"{self.block_size}"
+            )
+        for index, block_id in enumerate(table):
+            name = self._name_of.get(block_id)
+            if name is None and self.pool.ref_count(block_id) > 1:
+                raise BrokenInvariant(f"block {block_id} is in two tables and has no name")
+            if name is not None:
+                start = index * self.block_size
+                if start + self.block_size > request.num_computed:
+                    raise BrokenInvariant(f"block {block_id} of {who} has a name before it is full")
+                if list(name.tokens) != request.token_ids[start : start + self.block_size]:
+                    raise BrokenInvariant(f"block {block_id} of {who} is named after other tokens")
+
+    def _blocks_for(self, num_tokens: int) -> int:
+        return -(-num_tokens // self.block_size)
+
+    def _missing(self, request: Request, num_tokens: int) -> int:
+        return self._blocks_for(num_tokens) - len(request.block_table)
+
+    def _name_full_blocks(self, request: Request, num_full: int) -> None:
+        if num_full <= request.num_named:
+            return
+        parent = (
+            self._name_of[request.block_table[request.num_named - 1]] if request.num_named else None
+        )
+        young = self._young.setdefault(request.request_id, [])
+        for index in range(request.num_named, num_full):
+            block_id = request.block_table[index]
+            name = self._known_name(request, index, parent) or self._new_name(request, index, parent)
+            self._blocks_of.setdefault(name, []).append(block_id)
+            self._name_of[block_id] = name
+            young.append(block_id)
+            parent = name
+        request.num_named = num_full
+
+    def _known_name(
+        self, request: Request, index: int, parent: BlockName | None
+    ) -> BlockName | None:
+        """The one object that names block `index` of the request, if some block has that name."""
+        blocks = self._blocks_of.get(self._new_name(request, index, parent))
+        return self._name_of[blocks[0]] if blocks else None
+
+    def _new_name(self, request: Request, index: int, parent: BlockName | None) -> BlockName:
+        start = index * self.block_size
+        tokens = tuple(request.token_ids[start : start + self.block_size])
+        return BlockName(self._hash_of(request, index), parent, tokens, request.cache_salt)
+
+    def _hash_of(self, request: Request, index: int) -> int:
+        """The hash of block `index`, kept on the request so that it is computed once."""
+        hashes = request.block_hashes
+        for full in range(len(hashes), index + 1):
+            start = full * self.block_size
+            tokens = tuple(request.token_ids[start : start + self.block_size])
+            hashes.append(self._hash((hashes[-1] if hashes else 0, tokens, request.cache_salt)))
+        return hashes[index]
+
+    def _forget(self, block_id: int) -> None:
+        name = self._name_of.pop(block_id, None)
+        if name is not None:
+            blocks = self._blocks_of[name]
+            blocks.remove(block_id)
+            if not blocks:
+                del self._blocks_of[name]
+
