@@ -119,12 +119,20 @@ class PrefillChunk:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What all layers of a step share, made once."""
+class Layout:
+    """What all layers of a step share."""
 
     groups: list[DecodeGroup]
     chunks: list[PrefillChunk]
     all_in_order: bool  # one group is the whole batch, row by row
+
+
+@dataclass
+class Plan:
+    """A step's batch, and its layout once the first layer has shown the cache's block size."""
+
+    batch: Batch
+    layout: Layout | None = None
 
 
 class PagedAttention:
@@ -137,21 +145,21 @@ class PagedAttention:
     def __init__(
         self,
         config: ModelConfig,
-        block_size: int,
         device: torch.device | str = "cpu",
-        dtype: torch.dtype = torch.float32,
         padding_limit: float | None = None,
     ) -> None:
         self.scale = config.head_dim**-0.5
-        self.block_size = block_size
-        self.device = torch.device(device)
-        self.like = torch.empty(0, dtype=dtype, device=self.device)  # for masks: dtype and device
         if padding_limit is None:
-            padding_limit = PADDING_LIMIT if self.device.type == "cpu" else float("inf")
+            on_cpu = torch.device(device).type == "cpu"
+            padding_limit = PADDING_LIMIT if on_cpu else float("inf")
         self.padding_limit = padding_limit
 
     def plan(self, batch: Batch) -> Plan:
-        """Once per step, on the CPU batch: groups of decodes, gathered block ids, masks."""
+        """Keep the CPU batch; the layout is made once, in the first layer."""
+        return Plan(batch)
+
+    def _layout(self, batch: Batch, query: Tensor, block_size: int) -> Layout:
+        """Groups of decodes, ids of gathered blocks, masks in the dtype and on the device of query."""
         starts, seq_lens = batch.query_starts.tolist(), batch.seq_lens.tolist()
         decodes, chunks = [], []
         for request, num_keys in enumerate(seq_lens):
@@ -159,36 +167,25 @@ class PagedAttention:
                 decodes.append(request)
                 continue
             rows = slice(starts[request], starts[request + 1])
-            num_blocks = -(-num_keys // self.block_size)
-            blocks = batch.block_tables[request, :num_blocks].to(self.device)
-            mask = causal_mask(rows.stop - rows.start, num_keys, self.like)
+            blocks = batch.block_tables[request, : -(-num_keys // block_size)].to(query.device)
+            mask = causal_mask(rows.stop - rows.start, num_keys, query)
             chunks.append(PrefillChunk(rows, blocks, num_keys, mask))
-        members = group_by_length(decodes, seq_lens, self.block_size, self.padding_limit)
-        groups = [self._decode_group(batch, group) for group in members]
-        return Plan(groups, chunks, all_in_order=len(groups) == 1 and not chunks)
-
-    def _decode_group(self, batch: Batch, requests: list[int]) -> DecodeGroup:
-        index = torch.tensor(requests)
-        seq_lens = batch.seq_lens[index]
-        num_keys = int(seq_lens.max())
-        blocks = batch.block_tables[index, : -(-num_keys // self.block_size)].flatten()
-        mask = None
-        if int(seq_lens.min()) < num_keys:
-            hidden = torch.arange(num_keys) >= seq_lens[:, None]  # [n, num_keys]
-            mask = torch.zeros(hidden.shape, dtype=self.like.dtype).masked_fill(hidden, -torch.inf)
-            mask = mask[:, None, None].to(self.device)
-        rows = batch.query_starts[index].to(self.device)
-        return DecodeGroup(rows, blocks.to(self.device), num_keys, mask)
+        members = group_by_length(decodes, seq_lens, block_size, self.padding_limit)
+        groups = [_decode_group(batch, group, query, block_size) for group in members]
+        return Layout(groups, chunks, all_in_order=len(groups) == 1 and not chunks)
 
     def __call__(self, query: Tensor, keys: Tensor, values: Tensor, plan: Plan) -> Tensor:
         """query [num_tokens, num_heads, head_dim]; keys, values as `KVCache.layer` gives them."""
-        if plan.all_in_order:
-            return self._decode(query, keys, values, plan.groups[0])
+        if plan.layout is None:
+            plan.layout = self._layout(plan.batch, query, keys.shape[1])
+        layout = plan.layout
+        if layout.all_in_order:
+            return self._decode(query, keys, values, layout.groups[0])
         out = torch.empty(query.shape, dtype=query.dtype, device=query.device)
-        for group in plan.groups:
+        for group in layout.groups:
             rows = query.index_select(0, group.rows)
             out.index_copy_(0, group.rows, self._decode(rows, keys, values, group))
-        for chunk in plan.chunks:
+        for chunk in layout.chunks:
             key = keys.index_select(0, chunk.blocks).flatten(0, 1)[: chunk.num_keys]
             value = values.index_select(0, chunk.blocks).flatten(0, 1)[: chunk.num_keys]
             out[chunk.rows] = _attend_chunk(query[chunk.rows], key, value, self.scale, chunk.mask)
@@ -211,6 +208,20 @@ class PagedAttention:
             scale=self.scale,
         )
         return out.reshape(num_rows, num_heads, head_dim)
+
+
+def _decode_group(batch: Batch, requests: list[int], query: Tensor, block_size: int) -> DecodeGroup:
+    index = torch.tensor(requests)
+    seq_lens = batch.seq_lens[index]
+    num_keys = int(seq_lens.max())
+    blocks = batch.block_tables[index, : -(-num_keys // block_size)].flatten()
+    mask = None
+    if int(seq_lens.min()) < num_keys:
+        unseen = torch.arange(num_keys) >= seq_lens[:, None]  # [n, num_keys]
+        mask = torch.zeros(unseen.shape, dtype=query.dtype).masked_fill(unseen, -torch.inf)
+        mask = mask[:, None, None].to(query.device)
+    rows = batch.query_starts[index].to(query.device)
+    return DecodeGroup(rows, blocks.to(query.device), num_keys, mask)
 
 
 def group_by_length(

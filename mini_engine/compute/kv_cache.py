@@ -76,7 +76,10 @@ class PagedKVCache:
 
 
 def choose_num_blocks(
-    model_config: ModelConfig, engine_config: EngineConfig, device: torch.device | str
+    model_config: ModelConfig,
+    engine_config: EngineConfig,
+    device: torch.device | str,
+    dtype: torch.dtype = torch.float32,
 ) -> int:
     """How many KV blocks to make: `engine_config.num_blocks` where it is set.
 
@@ -89,8 +92,7 @@ def choose_num_blocks(
     block_size = engine_config.block_size
     longest = engine_config.max_model_len or model_config.max_position_embeddings
     wanted = engine_config.max_num_seqs * -(-longest // block_size)
-    bytes_per_number = getattr(torch, engine_config.dtype).itemsize
-    block_bytes = block_size * model_config.kv_bytes_per_token(bytes_per_number)
+    block_bytes = block_size * model_config.kv_bytes_per_token(dtype.itemsize)
     if torch.device(device).type == "cuda":
         available, total = torch.cuda.mem_get_info(device)
         allowed = int(available * CUDA_SHARE)

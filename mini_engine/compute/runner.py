@@ -27,7 +27,7 @@ class ModelRunner:
         build_batch: BuildBatch,
         attention: Attention,
         sampler: Sampler,
-        device: torch.device | str = "cpu",
+        device: torch.device | str | None = None,
         observe: Observe | None = None,
     ) -> None:
         self.model = model
@@ -35,7 +35,7 @@ class ModelRunner:
         self.build_batch = build_batch
         self.attention = attention
         self.sampler = sampler
-        self.device = torch.device(device)
+        self.device = model.device if device is None else torch.device(device)
         self.observe = observe
 
     @torch.inference_mode()
@@ -71,12 +71,14 @@ class ModelRunner:
             )
         return {r.request_id: token for r, token in zip(requests, token_ids, strict=True)}
 
-    def poison(self, chunks: Sequence[Chunk], number: float) -> None:
-        """Fill the unwritten slots of the chunks' blocks with `number`; call it before `run`.
+    @torch.inference_mode()
+    def poison(self, chunks: Sequence[Chunk], free_blocks: Iterable[int], number: float) -> None:
+        """Debug mode, before `run`: fill with `number` every slot that the step must not read.
 
-        These are all slots of a block table at or beyond the chunk's start: the step writes some of
-        them and must read none of the others. `number` must be finite: masked attention multiplies
-        unwritten values by zero, and zero times infinity is NaN.
+        These are the slots of a chunk's block table at or beyond its start (the step writes some of
+        them first) and all of `free_blocks`, which are free and have no name. `number` must be
+        finite: masked attention multiplies unwritten values by zero, and zero times infinity is
+        NaN.
         """
         block_size = self.kv_cache.block_size
         slots = [
@@ -86,15 +88,6 @@ class ModelRunner:
             for offset in range(block_size)
             if index * block_size + offset >= chunk.start
         ]
-        self._fill(slots, number)
-
-    def poison_blocks(self, block_ids: Iterable[int], number: float) -> None:
-        """Fill whole blocks: free ones without a name, which nobody may read."""
-        block_size = self.kv_cache.block_size
-        slots = [b * block_size + offset for b in block_ids for offset in range(block_size)]
-        self._fill(slots, number)
-
-    @torch.inference_mode()
-    def _fill(self, slots: list[int], number: float) -> None:
+        slots += [b * block_size + offset for b in free_blocks for offset in range(block_size)]
         if slots:
             self.kv_cache.fill_slots(torch.tensor(slots, device=self.device), number)
