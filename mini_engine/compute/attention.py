@@ -159,7 +159,7 @@ class PagedAttention:
         return Plan(batch)
 
     def _layout(self, batch: Batch, query: Tensor, block_size: int) -> Layout:
-        """Groups of decodes, ids of gathered blocks, masks in the dtype and on the device of query."""
+        """Groups of decodes, ids of gathered blocks, and masks of query's dtype and device."""
         starts, seq_lens = batch.query_starts.tolist(), batch.seq_lens.tolist()
         decodes, chunks = [], []
         for request, num_keys in enumerate(seq_lens):

@@ -138,7 +138,7 @@ class Bench:
     def generate(
         self, prompts: Sequence[Sequence[int]], max_tokens: int, chunk: int = 10_000
     ) -> list[list[int]]:
-        """All prompts together until each has `max_tokens` outputs, at most `chunk` tokens a step."""
+        """All prompts together until each has its outputs, at most `chunk` tokens each a step."""
         requests = [self.request(f"r{i}", prompt) for i, prompt in enumerate(prompts)]
         while alive := [r for r in requests if len(r.output_token_ids) < max_tokens]:
             self.step([(request, chunk) for request in alive])
