@@ -18,9 +18,7 @@ from mini_engine.compute.random_model import (
     random_tensors,
 )
 from mini_engine.config import ModelConfig
-from tests.compute.harness import load_oracle, oracle_tokens, random_prompt
-
-TIE_BAND = 1e-3  # tests/compute/test_numbers.py measures that the noise is far below it
+from tests.compute.harness import TIE_BAND, load_oracle, oracle_tokens, random_prompt
 
 VARIANTS = {
     "llama gqa untied": TINY_LLAMA,
@@ -59,17 +57,20 @@ def test_logits_and_greedy_tokens_equal_transformers(config: ModelConfig, tmp_pa
     tensors = random_tensors(config, seed=11)
     oracle = load_oracle(config, tensors, tmp_path)
     model = Model.from_tensors(config, tensors)
-    prompt = random_prompt(3, 21)
-    expected = oracle_tokens(oracle, prompt, 24)
-    text = prompt + expected
-    with torch.inference_mode():
-        oracle_logits = oracle(torch.tensor([text])).logits[0]
-    logits = logits_of(model, text)
-    assert (logits - oracle_logits).abs().max() < 1e-4
-    # The tokens are only comparable if no two candidates are nearly equal.
-    assert margins_of(oracle_logits[len(prompt) - 1 : -1]).min() > 10 * TIE_BAND
-    assert generate_naive(model, prompt, 24) == expected
-    assert generate_cached(model, prompt, 24) == expected
+    strict = 0
+    for seed in range(6):
+        prompt = random_prompt(seed, 21)
+        expected = oracle_tokens(oracle, prompt, 24)
+        text = prompt + expected
+        with torch.inference_mode():
+            oracle_logits = oracle(torch.tensor([text])).logits[0]
+        assert (logits_of(model, text) - oracle_logits).abs().max() < 1e-4
+        # Tokens are only comparable where no two candidates are nearly equal.
+        if margins_of(oracle_logits[len(prompt) - 1 : -1]).min() > 10 * TIE_BAND:
+            strict += 1
+            assert generate_naive(model, prompt, 24) == expected
+            assert generate_cached(model, prompt, 24) == expected
+    assert strict >= 2
 
 
 def test_llama3_scaling_has_all_three_zones() -> None:
