@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from mini_engine.compute.attention import attention_over_contiguous
 from mini_engine.compute.model import Model, apply_rope, rope_frequencies
 from mini_engine.compute.naive import generate_cached, generate_naive
 from mini_engine.compute.random_model import (
@@ -18,7 +17,14 @@ from mini_engine.compute.random_model import (
     random_tensors,
 )
 from mini_engine.config import ModelConfig
-from tests.compute.harness import TIE_BAND, load_oracle, oracle_tokens, random_prompt
+from tests.compute.harness import (
+    TIE_BAND,
+    load_oracle,
+    logits_of,
+    margins_of,
+    oracle_tokens,
+    random_prompt,
+)
 
 VARIANTS = {
     "llama gqa untied": TINY_LLAMA,
@@ -33,23 +39,6 @@ VARIANTS = {
     "qwen3 tied": TINY_QWEN3,
     "qwen3 untied biases": replace(TINY_QWEN3, tie_word_embeddings=False, attention_bias=True),
 }
-
-
-def logits_of(model: Model, token_ids: list[int]) -> torch.Tensor:
-    """Logits at every position of one text: [len(token_ids), vocab_size]."""
-    scale = model.config.head_dim**-0.5
-    with torch.inference_mode():
-        hidden = model(
-            torch.tensor(token_ids),
-            torch.arange(len(token_ids)),
-            lambda layer, q, k, v: attention_over_contiguous(q, k, v, scale),
-        )
-        return model.logits(hidden)
-
-
-def margins_of(logits: torch.Tensor) -> torch.Tensor:
-    top = logits.topk(2).values
-    return top[:, 0] - top[:, 1]
 
 
 @pytest.mark.parametrize("config", VARIANTS.values(), ids=list(VARIANTS))
