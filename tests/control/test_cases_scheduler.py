@@ -199,11 +199,11 @@ def test_case_26_arriving_prompts_never_starve_a_decode(policy):
 def test_a_victim_scheduled_before_others_gives_back_tokens_and_skips_nobody():
     """Priority: low runs first in the step, then has to go for mid; high behind them gains."""
     engine = control_engine(
-        8, 4, enable_prefix_caching=False, policy="priority", max_num_batched_tokens=3
+        10, 4, enable_prefix_caching=False, policy="priority", max_num_batched_tokens=3
     )
     for name, start, priority in (("low", 0, 5), ("mid", 100, 3)):
         add(engine, name, range(start, start + 4), 30, priority=priority)
-        for _ in range(2):
+        for _ in range(5):
             engine.step()
     add(engine, "high", range(200, 212), 9, priority=0)
     while not engine.trace[-1].preempted:
