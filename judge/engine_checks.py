@@ -11,7 +11,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from judge.api import Case, Context, Difference
+from judge.api import Case, Check, Context, Difference
 from judge.compare import about_raised, show
 from judge.execute import attempt
 from judge.wire import Raised
@@ -201,12 +201,12 @@ def tokens_and_trace(case: Case, expected: Any, got: Any) -> Difference | None:
 
 
 def same_schedule(case: Case, expected: Any, got: Any) -> Difference | None:
-    """Policy: step by step the schedule, hits, queues and free blocks of the reference."""
+    """Policy: step by step the schedule, hits, preemptions and free blocks of the reference."""
     place = f"inside the engine: {case.label}"
     if isinstance(got, Raised):
         return Difference((place, f"the engine stopped: {show(got)}"), "error", got.frames)
     for want, have in zip(expected["trace"], got["trace"], strict=False):
-        for name in ("scheduled", "cached", "preempted", "free_blocks", "block_tables"):
+        for name in ("scheduled", "cached", "preempted", "free_blocks"):
             if want[name] != have[name]:
                 lines = (f"step {want['step']}, {name}:", f"expected {want[name]}, got {have[name]}")
                 return Difference((place, *lines))
@@ -259,3 +259,65 @@ def _written_by_two(record: Any, size: int) -> str | None:
 
 def _prompt_length(payload: Any, request_id: str) -> int:
     return next(len(r["prompt"]) for r in payload["requests"] if r["id"] == request_id)
+
+
+def control_plane_checks() -> tuple[Check, Check]:
+    """Contract and policy of a control-plane part inside the engine, without a model."""
+    place = "judge.engine_checks:control_plane"
+    return (
+        Check("engine", "inside the engine, with made-up tokens", place, control_workloads,
+              tokens_and_trace, last=True),
+        Check("engine-schedule", "inside the engine: the reference's schedule, step by step", place,
+              control_workloads, same_schedule, kind="policy", last=True),
+    )  # fmt: skip
+
+
+def tiny_check(**options: Any) -> Check:
+    """The part inside the whole engine, with a tiny random model."""
+
+    def cases(rng: random.Random) -> list[Case]:
+        payload = workload(
+            rng, vocab_size=64, num_requests=5, longest=24, num_blocks=14, budget=12, **options
+        )
+        return [Case(f"a tiny random model, {describe_options(payload)}", payload)]
+
+    return Check(
+        "engine-tiny", "inside the engine, with a tiny random model",
+        "judge.engine_checks:tiny_engine", cases, tokens_and_trace,
+        needs=("tiny",), last=True, limit_s=20.0,
+    )  # fmt: skip
+
+
+def smollm2_check(**options: Any) -> Check:
+    """The part inside the whole engine, with SmolLM2."""
+
+    def cases(rng: random.Random) -> list[Case]:
+        payload = workload(
+            rng, vocab_size=40_000, num_requests=3, longest=40, num_blocks=24, budget=32, **options
+        )
+        return [Case(f"SmolLM2, {describe_options(payload)}", payload)]
+
+    return Check(
+        "engine-smollm2", "inside the engine, with SmolLM2",
+        "judge.engine_checks:smollm2_engine", cases, tokens_and_trace,
+        needs=("smollm2",), last=True, limit_s=60.0,
+    )  # fmt: skip
+
+
+def control_workloads(rng: random.Random) -> list[Case]:
+    """Workloads short of blocks, with and without prefix cache, chunks and aborts."""
+    cases = []
+    for number in range(6):
+        payload = workload(
+            rng,
+            vocab_size=50,
+            num_requests=8,
+            longest=24,
+            num_blocks=rng.randint(10, 16),
+            budget=rng.choice([5, 16, 64]),
+            aborts=number % 2 == 1,
+            enable_prefix_caching=number < 4,
+            debug=True,
+        )
+        cases.append(Case(describe_options(payload), payload))
+    return cases
