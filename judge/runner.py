@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +35,17 @@ REFERENCE_FACTOR = 20.0  # a learner's part may take this many times what the re
 
 @dataclass(frozen=True)
 class Options:
-    """How to grade. `only` keeps the checks whose names contain it; `models` are those that may
-    be used ("tiny", "smollm2"); `device` is "auto", "cpu" or "cuda".
+    """How to grade. `only` keeps the checks whose names contain it; `models` are those chosen
+    ("tiny", "smollm2"); `missing` says why a chosen one can't be used; `earlier` names the checks
+    that passed before with this very code; `device` is "auto", "cpu" or "cuda".
     """
 
     seed: int
     only: str | None = None
     device: str = "auto"
     models: tuple[str, ...] = ("tiny", "smollm2")
+    missing: Mapping[str, str] = field(default_factory=dict)
+    earlier: tuple[str, ...] = ()
     on_check: Callable[[CheckResult], None] | None = None
 
 
@@ -146,12 +149,16 @@ class Grader:
             return "not run", f"left out after {self.deaths} lost processes"
         if check.last and any(r.status in (*FAILED, "not started") for r in contract):
             return "not run", "runs once the checks before it pass"
+        if check.name in self.options.earlier:
+            return "passed", "passed earlier with this very code"
         for model in ("tiny", "smollm2"):
             if model in check.needs and model not in self.options.models:
-                return "skipped", f"needs the model {model}; --model {model} runs it"
+                return "not run", f"needs the model {model}; --model {model} runs it"
+            if model in check.needs and model in self.options.missing:
+                return "skipped", self.options.missing[model]
         if "cuda" in check.needs:
             if self.options.device == "cpu":
-                return "skipped", "needs a GPU, and --device is cpu"
+                return "not run", "needs a GPU, and --device is cpu"
             try:
                 info = self._worker(torch=True).ready()
             except ChildFailed:
