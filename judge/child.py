@@ -47,7 +47,8 @@ def main(request_fd: int, result_fd: int) -> int:
 
 def _answer(request: Any, parts: Mapping[str, Any], context: Context) -> Any:
     try:
-        return resolve(request["execute"])(parts, request["payload"], context)
+        stand_ins = {symbol: resolve(name) for symbol, name in request["parts"].items()}
+        return resolve(request["execute"])({**parts, **stand_ins}, request["payload"], context)
     except BaseException as error:  # a learner's failure, whatever its class, is the answer
         return raised(error)
 

@@ -64,6 +64,8 @@ def value_lines(expected: Any, got: Any) -> tuple[str, ...]:
     wanted, found = show(expected), show(got)
     if isinstance(expected, Raised):
         wanted = expected.type_name
+        if not isinstance(got, Raised):
+            return (f"expected {wanted}, but it returned {found}",)
     lines = [f"expected {wanted}, got {found}"]
     if len(lines[0]) > 90:
         lines = [f"expected {wanted}", f"got      {found}"]

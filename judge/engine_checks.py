@@ -80,7 +80,7 @@ def _run(
     try:
         outputs = _serve(engine, payload)
         trace = [dataclasses.asdict(record.without_times()) for record in engine.trace]
-        return {"outputs": outputs, "trace": trace, "options": payload["options"]}
+        return {"outputs": outputs, "trace": trace, "free": engine.cache.pool.num_free}
     finally:
         engine.close()
 
@@ -170,7 +170,7 @@ def tokens_and_trace(case: Case, expected: Any, got: Any) -> Difference | None:
     if isinstance(got, Raised):
         lines = (place, f"the engine stopped: {show(got)}", *about_raised(got))
         return Difference(lines, "error", got.frames)
-    problem = broken_invariant(got["trace"], case.payload)
+    problem = broken_invariant(got["trace"], case.payload) or _leak(got["free"], case.payload)
     if problem is not None:
         return Difference((place, *problem))
     for request_id, (tokens, reason) in expected["outputs"].items():
@@ -238,10 +238,14 @@ def broken_invariant(trace: list[Any], payload: Any) -> tuple[str, ...] | None:
         used = len({b for table in tables.values() for b in table})
         if record["free_blocks"] + used > blocks:
             return (f"{place}: {record['free_blocks']} free and {used} used blocks of {blocks}",)
-    if trace and trace[-1]["free_blocks_end"] != blocks:
-        left = trace[-1]["free_blocks_end"]
-        return (f"after the last request {left} of {blocks} blocks are free; the others leaked",)
     return None
+
+
+def _leak(free: Any, payload: Any) -> tuple[str, ...] | None:
+    blocks = payload["options"]["num_blocks"]
+    if free == blocks:
+        return None
+    return (f"after the last request {show(free)} of {blocks} blocks are free",)
 
 
 def _written_by_two(record: Any, size: int) -> str | None:

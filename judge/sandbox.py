@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from judge import wire
+from judge import watch, wire
 from judge.api import Status
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -73,6 +73,11 @@ class Worker:
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def _pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
 
     @property
     def alive(self) -> bool:
@@ -155,10 +160,15 @@ class Worker:
             self.info = info
         return self.info
 
-    def ask(self, execute: str, payload: Any) -> None:
-        """Send a case; `answer` collects what comes back."""
+    def ask(self, execute: str, payload: Any, parts: Mapping[str, str] | None = None) -> None:
+        """Send a case; `answer` collects what comes back. `parts` stand in for those loaded."""
         self._number += 1
-        request = {"number": self._number, "execute": execute, "payload": payload}
+        request = {
+            "number": self._number,
+            "execute": execute,
+            "payload": payload,
+            "parts": dict(parts or {}),
+        }
         self._outgoing += wire.encode(request)
         self._flush()
 
@@ -172,7 +182,7 @@ class Worker:
 
     def _wait(self, limit_s: float, doing: str) -> Any:
         """Pump the pipes until a whole message is there."""
-        started, cpu = time.monotonic(), self._cpu_seconds()
+        started, cpu = time.monotonic(), watch.cpu_seconds(self._pid)
         while True:
             try:
                 message = self._take_message()
@@ -190,7 +200,7 @@ class Worker:
             self._check_bounds()
             waited = time.monotonic() - started
             if waited > limit_s:
-                self._check_time(waited, limit_s, self._cpu_seconds() - cpu, doing)
+                self._check_time(waited, limit_s, watch.cpu_seconds(self._pid) - cpu, doing)
 
     def _take_message(self) -> tuple[Any] | None:
         size = wire.HEADER.size
@@ -246,13 +256,13 @@ class Worker:
         if self._printed > MAX_OUTPUT:
             self.close()
             raise ChildFailed("error", f"it printed more than {MAX_OUTPUT >> 20} MB and was stopped")
-        if self.source.torch and self._resident_bytes() > TORCH_MEMORY:
+        if self.source.torch and watch.resident_bytes(self._pid) > TORCH_MEMORY:
             self.close()
             raise ChildFailed("crashed", f"it used more than {TORCH_MEMORY >> 30} GB of memory")
 
     def _check_time(self, waited: float, limit_s: float, cpu: float, doing: str) -> None:
         """Time is up, unless the machine gave this process too little of it."""
-        busy = self._state() == "R"
+        busy = watch.state(self._pid) == "R"
         if busy and cpu < limit_s / 2 and waited < PATIENCE * limit_s:
             return
         how = f"it was still computing ({cpu:.1f} s of CPU time)" if busy else "it was waiting"
@@ -292,24 +302,6 @@ class Worker:
             return self._process.poll() is not None
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, self._process.pid, flags) is not None
-
-    def _proc(self, name: str) -> str:
-        assert self._process is not None
-        try:
-            return Path(f"/proc/{self._process.pid}/{name}").read_text("utf-8", "replace")
-        except OSError:  # no /proc on this system, or the process has just ended
-            return ""
-
-    def _cpu_seconds(self) -> float:
-        fields = self._proc("stat").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else 0.0
-
-    def _state(self) -> str:
-        return (self._proc("stat").rpartition(")")[2].split() or ["S"])[0]
-
-    def _resident_bytes(self) -> int:
-        fields = self._proc("statm").split()
-        return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if fields else 0
 
     def close(self) -> None:
         """End the process and everything that it started."""

@@ -9,6 +9,7 @@ anything falls short.
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.util
 import sys
 import time
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from judge.api import FAILED, Exercise, ExerciseResult
 from judge.exercises import EXERCISES, find
@@ -103,10 +105,11 @@ def diagnosis_of(file: Path) -> str | None:
     return None if name == "none" else name
 
 
-def grade(trial: Trial) -> tuple[Trial, str | None, float]:
+def grade(trial: Trial, known: dict[tuple[str, str, int], list[Any]]) -> tuple[Trial, str | None, float]:
     started = time.monotonic()
     models = ("tiny",) if importlib.util.find_spec("torch") else ()
-    result = Grader(trial.exercise, trial.source(), Options(seed=trial.seed, models=models)).run()
+    options = Options(seed=trial.seed, models=models, known=known)
+    result = Grader(trial.exercise, trial.source(), options).run()
     return trial, trial.problem(result), time.monotonic() - started
 
 
@@ -115,7 +118,7 @@ def run(exercises: list[Exercise], seeds: int, workers: int) -> dict[str, Tally]
     tallies = {exercise.id: Tally() for exercise in exercises}
     todo = [trial for exercise in exercises for trial in trials(exercise, seeds)]
     with ThreadPoolExecutor(workers) as pool:
-        for trial, problem, seconds in pool.map(grade, todo):
+        for trial, problem, seconds in pool.map(functools.partial(grade, known={}), todo):
             tallies[trial.exercise.id].add(trial, problem, seconds)
     for exercise in exercises:
         tally = tallies[exercise.id]

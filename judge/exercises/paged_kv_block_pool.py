@@ -263,6 +263,7 @@ EXERCISE = Details(
             ("to_front is ignored, every block joins at the front", "AlwaysFront"),
             ("to_front means the wrong end", "EndsSwapped"),
             ("share leaves the block in the free list", "ShareKeepsFree"),
+            ("share leaves the block in the free list", "ShareKeepsListed"),
             ("share of a free block does not count its holder", "ShareForgetsCount"),
             ("free gives the block back while others hold it", "FreeIgnoresHolders"),
             ("a block in several tables never becomes free", "SharedNeverFree"),

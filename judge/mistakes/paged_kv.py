@@ -91,9 +91,6 @@ class ShareKeepsFree(BlockPool):
         self.ref_count(block_id)
         self._ref_counts[block_id] += 1
 
-    def free(self, block_id: int, *, to_front: bool = True) -> None:
-        super().free(block_id, to_front=to_front)
-
 
 class ShareForgetsCount(BlockPool):
     def share(self, block_id: int) -> None:
@@ -180,12 +177,24 @@ class NegativeCount(BlockPool):
         return super().allocate(max(count, 0))
 
 
-class GivesListAway(PlainPool):
+class CheckedPlainPool(PlainPool):
+    """The plain list again, right but for what its subclasses break."""
+
     def free(self, block_id: int, *, to_front: bool = True) -> None:
         if self.ref_count(block_id) == 0:
             raise ValueError(f"block {block_id} is free already")
         super().free(block_id, to_front=to_front)
 
+
+class ShareKeepsListed(CheckedPlainPool):
+    """In a plain list the block then stands twice once it is freed."""
+
+    def share(self, block_id: int) -> None:
+        self.ref_count(block_id)
+        self.counts[block_id] += 1
+
+
+class GivesListAway(CheckedPlainPool):
     def free_block_ids(self) -> list[int]:
         return self.waiting
 
