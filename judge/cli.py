@@ -13,7 +13,6 @@ import random
 import signal
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 from judge import practice
@@ -96,9 +95,13 @@ def _run(args: argparse.Namespace, reporter: Reporter) -> int:
     if args.debug or args.repro:
         from judge.closer import debug, repro
 
+        check = args.debug or args.repro
+        options = Options(
+            seed=args.seed if args.seed is not None else _seed_of_failure(progress, exercises[0]),
+            only=check,
+            device=args.device,
+        )
         action = debug if args.debug else repro
-        seed = args.seed if args.seed is not None else new_seed()
-        options = Options(seed=seed, only=args.debug or args.repro, device=args.device)
         return action(exercises[0], folder, options, reporter)
     return _grade(exercises, args, progress, reporter)
 
@@ -164,6 +167,13 @@ def new_seed() -> int:
     return random.SystemRandom().randrange(1000, 10_000)
 
 
+def _seed_of_failure(progress: Progress, exercise: Exercise) -> int:
+    """The seed of the last failure of this exercise, so that --debug meets it again."""
+    failure = progress.last_failure or {}
+    seed = failure.get("seed") if failure.get("exercise") == exercise.id else None
+    return seed if isinstance(seed, int) else new_seed()
+
+
 def exit_code(results: Sequence[ExerciseResult]) -> int:
     """See the module's docstring."""
     statuses = {result.status for result in results}
@@ -204,10 +214,9 @@ def _overview(progress: Progress, reporter: Reporter) -> int:
     passed = sum(status == "passed" for status in statuses.values())
     reporter.line(f"{passed} of {len(EXERCISES)} exercises passed")
     for exercise in EXERCISES:
-        label = "PASS" if statuses[exercise.id] == "passed" else "NOT RUN"
-        text = f"{exercise.id:<26} {exercise.title}"
-        shown = statuses[exercise.id]
-        reporter.labelled(f"  {'PASS' if label == 'PASS' else '-':<5}", f"{text}  ({shown})")
+        status = statuses[exercise.id]
+        label = "PASS" if status == "passed" else "-"
+        reporter.labelled(f"  {label:<5}", f"{exercise.id:<26} {exercise.title} ({status})")
     failure = progress.last_failure
     if failure:
         reporter.line()
@@ -236,7 +245,3 @@ def _hint(exercise: Exercise, progress: Progress, reporter: Reporter) -> int:
     if progress.note:
         print(f"note: {progress.note}", file=sys.stderr)
     return 0
-
-
-def repro_path(exercise: Exercise, check: str, folder: practice.Folder) -> Path:
-    return folder.records / f"repro_{exercise.id.replace('.', '_').replace('-', '_')}_{check}.py"

@@ -14,6 +14,7 @@ from judge.wire import Array, Foreign, Raised
 
 ATOL, RTOL = 1e-4, 1e-4  # float32 sums in another order; see FLOATS for plain Python floats
 FLOATS = 1e-9
+SHOWN_CALLS = 4
 
 
 def same(expected: Any, got: Any, *, exact_errors: bool = False) -> bool:
@@ -138,9 +139,8 @@ def find_raised(value: Any, type_name: str) -> Raised | None:
     """The first exception of that class anywhere in an answer."""
     if isinstance(value, Raised):
         return value if type_name in value.types else None
-    items = value.values() if isinstance(value, dict) else value
     if isinstance(value, (dict, list, tuple)):
-        for item in items:
+        for item in value.values() if isinstance(value, dict) else value:
             found = find_raised(item, type_name)
             if found is not None:
                 return found
@@ -186,8 +186,7 @@ def script_answer(case: Case, expected: Any, got: Any) -> Difference | None:
         return error_or_wrong(expected, got, (calls[0],))
     for number, want in enumerate(expected):
         have = got[number] if number < len(got) else {"value": Foreign("missing", "no answer")}
-        place = (f"call {number}: {calls[number]}",) if number else (calls[0],)
-        context = place + _state_before(case.payload, got, number)
+        context = _calls_before(calls, got, number) + _state_before(case.payload, got, number)
         if not same(want["value"], have["value"]):
             return error_or_wrong(want["value"], have["value"], context)
         for name, value, seen in zip(
@@ -223,6 +222,17 @@ def _argument(item: Any) -> str:
     if not isinstance(item, Ref):
         return repr(item)
     return f"r{item.call}" if item.item is None else f"r{item.call}[{item.item}]"
+
+
+def _calls_before(calls: list[str], got: list[Any], number: int) -> tuple[str, ...]:
+    """The call in question and the last ones before it with what they returned."""
+    first = max(1, number - SHOWN_CALLS)
+    lines = [] if number == 0 else [calls[0]]
+    if first > 1:
+        lines.append(f"  ... {first - 1} more calls")
+    for earlier in range(first, number):
+        lines.append(f"{calls[earlier]}  -> {show(got[earlier].get('value'), 80)}")
+    return (*lines, f"{calls[number]}  <- call {number} of {len(calls) - 1}")
 
 
 def _state_before(payload: Any, got: list[Any], number: int) -> tuple[str, ...]:

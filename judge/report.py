@@ -24,7 +24,7 @@ LABELS: dict[Status, str] = {
     "not run": "NOT RUN",
 }
 STYLES = {"PASS": "green", "SKIPPED": "yellow", "NOT RUN": "yellow", "NOT STARTED": "yellow",
-          "POLICY": "yellow"}  # fmt: skip
+          "POLICY": "yellow", "-": "yellow"}  # fmt: skip
 SCRIPT = "python practice/judge.py"
 
 
@@ -53,7 +53,7 @@ class Reporter:
         """A line that starts with a coloured word."""
         from rich.text import Text
 
-        style = "bold " + STYLES.get(label, "red")
+        style = "bold " + STYLES.get(label.strip(), "red")
         self.console.print(Text.assemble((label, style), "  ", text))
 
     def check(self, result: CheckResult) -> None:
@@ -62,7 +62,9 @@ class Reporter:
         if result.check.kind == "policy" and result.status in FAILED:
             label = "POLICY"
         note = ""
-        if result.status in ("skipped", "not run") or (result.status == "passed" and result.lines):
+        if result.status == "not started":
+            note = f" ({result.lines[0]} is a stub)"
+        elif result.status in ("skipped", "not run") or (result.status == "passed" and result.lines):
             note = f" ({result.lines[0]})"
         self.labelled(f"  {label:<11}", f"{result.check.name:<16} {result.check.title}{note}")
 

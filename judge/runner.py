@@ -158,7 +158,7 @@ class Grader:
             except ChildFailed as failure:
                 return worst or self._failed(check, failure, case, number, limit)
             answers.append(got)
-            difference = self._judge(check, case, expected[number], got)
+            difference = self.judge(check, case, expected[number], got)
             if difference is not None and worst is None:
                 worst = CheckResult(
                     check,
@@ -191,7 +191,8 @@ class Grader:
             known[key] = answers
         return answers, time.monotonic() - started
 
-    def _judge(self, check: Check, case: Case, expected: Any, got: Any) -> Difference | None:
+    def judge(self, check: Check, case: Case, expected: Any, got: Any) -> Difference | None:
+        """What is wrong with one answer, or None."""
         stub = compare.find_raised(got, "ExerciseNotStarted")
         if stub is not None:
             return Difference((stub.message,), "not started", stub.frames)
