@@ -90,7 +90,8 @@ def grid(rows: Iterable[Sequence[str]], label: str) -> str:
 def table(rows: Sequence[Mapping[str, object]], caption: str) -> Figure:
     """An accessible table: one mapping per row, all with the same keys, which head the columns.
 
-    The first column heads its row. Numbers stand to the right; floats show three digits that count, or all before the point.
+    The first column heads its row. Numbers stand to the right; of a float, three digits are
+    shown, and always all before the point.
     Raises ValueError if there is no row or the keys differ.
     """
     if not rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,12 +14,11 @@ Draw = Callable[..., Figure]
 
 def _ipywidgets() -> Any:
     try:
-        import ipywidgets
+        return importlib.import_module("ipywidgets")
     except ImportError as error:
         raise ImportError(
             "widgets need the package ipywidgets; install the extra: pip install -e '.[lab]'"
         ) from error
-    return ipywidgets
 
 
 def step_slider(
