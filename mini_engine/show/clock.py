@@ -45,7 +45,7 @@ def timeline_by_time(
         f'font-family="sans-serif" font-size="13">{"".join(drawing)}</svg>'
     )
     sentence = (
-        f"{len(ids)} requests on a clock of {length * 1000:.0f} ms: W waits, P prefill, D decode; "
+        f"{len(ids)} requests on a clock of {length:.3g} seconds: W waits, P prefill, D decode; "
         "each dark stroke is a sampled token, the first one ends the time to first token."
     )
     return figure(picture(svg, sentence, width), sentence)
@@ -109,13 +109,20 @@ def _x(moment: float, begin: float, length: float) -> float:
 
 
 def _axis(length: float, top: int) -> list[str]:
+    """The time axis: up to 7 marks at round times."""
     right = NAME_WIDTH + CLOCK_WIDTH
     parts = [f'<line x1="{NAME_WIDTH}" x2="{right}" y1="{top}" y2="{top}" stroke="{INK}"/>']
-    for part in range(5):
-        x = NAME_WIDTH + CLOCK_WIDTH * part / 4
-        parts.append(f'<line x1="{x}" x2="{x}" y1="{top}" y2="{top + 5}" stroke="{INK}"/>')
-        parts.append(_text(x - 14, top + 20, f"{length * 1000 * part / 4:.0f} ms"))
+    steps = (digit * 10.0**power for power in range(-6, 6) for digit in (1, 2, 5))
+    gap = next(step for step in steps if length / step <= 6)
+    for number in range(int(length / gap) + 1):
+        x = _x(number * gap, 0.0, length)
+        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{top + 5}" stroke="{INK}"/>')
+        parts.append(_text(x - 10, top + 20, _seconds(number * gap)))
     return parts
+
+
+def _seconds(moment: float) -> str:
+    return f"{moment:g} s" if moment >= 1 else f"{moment * 1000:g} ms"
 
 
 def _text(x: float, y: float, content: str, bold: bool = False) -> str:

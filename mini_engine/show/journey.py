@@ -25,7 +25,7 @@ VLLM_VERSION, SGLANG_VERSION = "0.33.0", "0.5.23"
 SERVER, ENGINE, DEVICE = "server process, CPU", "engine process, CPU", "GPU"
 LANE_FILL = {SERVER: "#fde3b3", ENGINE: "#cfe3f7", DEVICE: "url(#hatch)"}
 LANES = (SERVER, ENGINE, DEVICE)
-BOX, PITCH, LANE_HEIGHT, LEFT = (104, 46), 122, 96, 120
+BOX, PITCH, LANE_HEIGHT, LEFT = (108, 46), 126, 96, 120
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ STOPS = (
     ),
     Stop(
         "sample",
-        "logits to one token id",
+        "scores to one token",
         DEVICE,
         5,
         "compute/sampler.py:GreedySampler",

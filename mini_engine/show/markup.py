@@ -74,10 +74,9 @@ def picture(svg: str, sentence: str, width: int) -> str:
 
 def cell(content: str, *, fill: str = PAPER, head: str | None = None, extra: str = "") -> str:
     """A table cell of markup. `head` is "row" or "col" for a header cell; `extra` is more style."""
-    style = f"background:{fill};color:{INK};border:1px solid {LINE};padding:2px 5px;{extra}"
-    if head:
-        return tag("th", content, scope=head, style=style + "text-align:left")
-    return tag("td", content, style=style)
+    align = "" if "text-align" in extra else "text-align:left;"
+    style = f"background:{fill};color:{INK};border:1px solid {LINE};padding:2px 5px;{align}{extra}"
+    return tag("th", content, scope=head, style=style) if head else tag("td", content, style=style)
 
 
 def grid(rows: Iterable[Sequence[str]], label: str) -> str:
@@ -106,7 +105,7 @@ def table(rows: Sequence[Mapping[str, object]], caption: str) -> Figure:
         line = [cell(_shown(first), head="row")]
         for value in others:
             right = isinstance(value, int | float) and not isinstance(value, bool)
-            line.append(cell(_shown(value), extra=f"text-align:{'right' if right else 'left'};"))
+            line.append(cell(_shown(value), extra="text-align:right;" if right else ""))
         lines.append(line)
     return figure(grid(lines, caption), caption)
 
