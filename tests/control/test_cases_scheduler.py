@@ -196,6 +196,25 @@ def test_case_26_arriving_prompts_never_starve_a_decode(policy):
     assert sum("decode" in r.scheduled for r in mine) == len(mine)
 
 
+def test_a_victim_scheduled_before_others_gives_back_tokens_and_skips_nobody():
+    """Priority: low runs first in the step, then has to go for mid; high behind them gains."""
+    engine = control_engine(
+        8, 4, enable_prefix_caching=False, policy="priority", max_num_batched_tokens=3
+    )
+    for name, start, priority in (("low", 0, 5), ("mid", 100, 3)):
+        add(engine, name, range(start, start + 4), 30, priority=priority)
+        for _ in range(2):
+            engine.step()
+    add(engine, "high", range(200, 212), 9, priority=0)
+    while not engine.trace[-1].preempted:
+        engine.step()
+    before, preempting = engine.trace[-2:]
+    # two decodes and a chunk of 1 fill the budget of 3; low's token goes back and high gets it
+    assert before.scheduled == {"low": 1, "mid": 1, "high": 1}
+    assert preempting.preempted == ["low"]
+    assert preempting.scheduled == {"mid": 1, "high": 2}
+
+
 def test_stop_wins_over_length_and_the_token_stays():
     engine = control_engine(20, 4, scripts={"a": [5, 6, 7]})
     engine.add_request([1, 2], SamplingParams(3, stop_token_ids=(7,)), request_id="a")
