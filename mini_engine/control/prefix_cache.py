@@ -113,7 +113,7 @@ class PrefixCache:
     def release(self, request: Request) -> None:
         """Take the request's blocks away, last to first.
 
-        Unnamed blocks are reused first, named ones last; of a prefix, its end goes before its start.
+        Unnamed blocks are reused first, named ones last; the end of a prefix before its start.
         """
         for block_id in reversed(request.block_table):
             self.pool.free(block_id, to_front=block_id not in self._name_of)
