@@ -1,8 +1,6 @@
-"""Owns attention: over contiguous keys and values, and over the paged cache for a flat batch.
+"""Owns attention of a flat batch over the paged cache: decodes and prefill chunks of many requests.
 
-Everything goes through PyTorch's scaled_dot_product_attention (SDPA), which streams over the keys
-and never keeps a whole matrix of scores. Heads that share keys and values stand side by side in a
-batch dimension whose keys are expanded with stride 0, so no key or value is ever repeated.
+Attention of a single request, which this is made of and compared with, is in attention_single.py.
 """
 
 from __future__ import annotations
@@ -14,88 +12,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mini_engine.compute.attention_cuda import VarlenLayout, VarlenPath, find_varlen_path
+from mini_engine.compute.attention_single import (
+    attend_chunk,
+    attention_over_contiguous,
+    causal_mask,
+    paged_attention,
+)
 from mini_engine.config import ModelConfig
 from mini_engine.interfaces import Batch
+
+__all__ = ["PagedAttention", "attention_over_contiguous", "group_by_length", "paged_attention"]
 
 # Padded keys per real key up to which requests are gathered together. Beyond it, another gather
 # costs less than the padding (measured; see benchmarks).
 PADDING_LIMIT = 1.5
-
-
-def attention_over_contiguous(query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
-    """Causal attention of one request whose keys and values lie in order.
-
-    query [n, num_heads, head_dim] are the *last* n of the L positions of key and value
-    [L, num_kv_heads, head_dim]; query i sees the positions up to L - n + i. Returns query's shape.
-    Raises ValueError if n > L.
-    """
-    num_queries, num_keys = query.shape[0], key.shape[0]
-    if num_queries > num_keys:
-        raise ValueError(
-            f"{num_queries} queries for {num_keys} keys; the queries come last in them"
-        )
-    return _attend_chunk(query, key, value, scale, causal_mask(num_queries, num_keys, query))
-
-
-def paged_attention(
-    query: Tensor,
-    k_blocks: Tensor,
-    v_blocks: Tensor,
-    block_table: Sequence[int],
-    seq_len: int,
-    scale: float,
-) -> Tensor:
-    """Causal attention of one request whose keys and values lie scattered over blocks.
-
-    query [n, num_heads, head_dim] are the last n of `seq_len` positions; k_blocks and v_blocks are
-    [num_blocks, block_size, num_kv_heads, head_dim]; position p lies in block
-    block_table[p // block_size] at offset p % block_size. Slots beyond `seq_len` hold anything and
-    are never read. Returns query's shape. Raises ValueError if the table is too short.
-    """
-    block_size = k_blocks.shape[1]
-    num_blocks = -(-seq_len // block_size)
-    if num_blocks > len(block_table):
-        raise ValueError(
-            f"{seq_len} tokens need {num_blocks} blocks of {block_size}, "
-            f"the block table has {len(block_table)}"
-        )
-    blocks = torch.tensor(block_table[:num_blocks], device=k_blocks.device)
-    key = k_blocks[blocks].flatten(0, 1)[:seq_len]  # [seq_len, num_kv_heads, head_dim]
-    value = v_blocks[blocks].flatten(0, 1)[:seq_len]
-    return attention_over_contiguous(query, key, value, scale)
-
-
-def causal_mask(num_queries: int, num_keys: int, like: Tensor) -> Tensor | None:
-    """What the last `num_queries` of `num_keys` positions may see: 0 or -inf, [queries, keys].
-
-    In the dtype and on the device of `like`. None where SDPA needs no mask: a single query sees all
-    keys, and as many queries as keys are what its `is_causal` means.
-    """
-    if num_queries in (1, num_keys):
-        return None
-    mask = torch.full((num_queries, num_keys), -torch.inf, dtype=like.dtype, device=like.device)
-    # The last query sees the last key: the triangle starts at the lower right corner. SDPA's own
-    # `is_causal` starts at the upper left, which is wrong as soon as some keys come from a cache.
-    return mask.triu(num_keys - num_queries + 1)
-
-
-def _attend_chunk(
-    query: Tensor, key: Tensor, value: Tensor, scale: float, mask: Tensor | None
-) -> Tensor:
-    """SDPA for one request; `mask` as `causal_mask` gives it."""
-    num_queries, num_heads, head_dim = query.shape
-    num_keys, kv_heads, _ = key.shape
-    shape = (kv_heads, num_heads // kv_heads, num_keys, head_dim)
-    out = F.scaled_dot_product_attention(
-        # [num_kv_heads, heads that share one KV head, num_queries or num_keys, head_dim]
-        query.view(num_queries, kv_heads, -1, head_dim).permute(1, 2, 0, 3),
-        key.transpose(0, 1).unsqueeze(1).expand(shape),
-        value.transpose(0, 1).unsqueeze(1).expand(shape),
-        attn_mask=mask,
-        is_causal=mask is None and num_queries > 1,
-        scale=scale,
-    )
-    return out.permute(2, 0, 1, 3).reshape(num_queries, num_heads, head_dim)
 
 
 @dataclass(frozen=True)
@@ -125,6 +56,7 @@ class Layout:
     groups: list[DecodeGroup]
     chunks: list[PrefillChunk]
     all_in_order: bool  # one group is the whole batch, row by row
+    scratch: tuple[Tensor, Tensor]  # where K and V are gathered, again in each group and layer
 
 
 @dataclass
@@ -132,14 +64,16 @@ class Plan:
     """A step's batch, and its layout once the first layer has shown the cache's block size."""
 
     batch: Batch
-    layout: Layout | None = None
+    layout: Layout | VarlenLayout | None = None
 
 
 class PagedAttention:
     """Attention of a flat batch, decodes and prefill chunks mixed; see interfaces.Attention.
 
     Decodes are sorted by length and gathered in groups within which padding stays below
-    `padding_limit`; infinity puts all in one group of fixed width, as a GPU likes it.
+    `padding_limit`; infinity puts all in one group of fixed width, as a GPU likes it. On CUDA a
+    kernel that reads through the block tables takes over if it passes a self-test in the first
+    step; `no_fast_path` says why it did not.
     """
 
     def __init__(
@@ -148,7 +82,10 @@ class PagedAttention:
         device: torch.device | str = "cpu",
         padding_limit: float | None = None,
     ) -> None:
+        self.config = config
         self.scale = config.head_dim**-0.5
+        self.no_fast_path = "not tried yet"
+        self._varlen: VarlenPath | None = None
         if padding_limit is None:
             on_cpu = torch.device(device).type == "cpu"
             padding_limit = PADDING_LIMIT if on_cpu else float("inf")
@@ -158,8 +95,9 @@ class PagedAttention:
         """Keep the CPU batch; the layout is made once, in the first layer."""
         return Plan(batch)
 
-    def _layout(self, batch: Batch, query: Tensor, block_size: int) -> Layout:
+    def _layout(self, batch: Batch, query: Tensor, keys: Tensor) -> Layout:
         """Groups of decodes, ids of gathered blocks, and masks of query's dtype and device."""
+        block_size = keys.shape[1]
         starts, seq_lens = batch.query_starts.tolist(), batch.seq_lens.tolist()
         decodes, chunks = [], []
         for request, num_keys in enumerate(seq_lens):
@@ -172,33 +110,61 @@ class PagedAttention:
             chunks.append(PrefillChunk(rows, blocks, num_keys, mask))
         members = group_by_length(decodes, seq_lens, block_size, self.padding_limit)
         groups = [_decode_group(batch, group, query, block_size) for group in members]
-        return Layout(groups, chunks, all_in_order=len(groups) == 1 and not chunks)
+        most = max([len(x.blocks) for x in groups] + [len(x.blocks) for x in chunks])
+        scratch = keys.new_empty((most, *keys.shape[1:])), keys.new_empty((most, *keys.shape[1:]))
+        return Layout(groups, chunks, len(groups) == 1 and not chunks, scratch)
 
     def __call__(self, query: Tensor, keys: Tensor, values: Tensor, plan: Plan) -> Tensor:
         """query [num_tokens, num_heads, head_dim]; keys, values as `KVCache.layer` gives them."""
         if plan.layout is None:
-            plan.layout = self._layout(plan.batch, query, keys.shape[1])
+            plan.layout = self._first_layout(plan.batch, query, keys)
         layout = plan.layout
+        if isinstance(layout, VarlenLayout):
+            assert self._varlen is not None
+            return self._varlen(query, keys, values, layout)
+        return self._attend(query, keys, values, layout)
+
+    def _first_layout(self, batch: Batch, query: Tensor, keys: Tensor) -> Layout | VarlenLayout:
+        """The layout for the fast path if there is one here, else the baseline's."""
+        if self.no_fast_path == "not tried yet":
+
+            def baseline(query: Tensor, keys: Tensor, values: Tensor, batch: Batch) -> Tensor:
+                return self._attend(query, keys, values, self._layout(batch, query, keys))
+
+            self._varlen, self.no_fast_path = find_varlen_path(
+                self.config, keys.shape[1], query.dtype, query.device, baseline
+            )
+        if self._varlen is not None:
+            return self._varlen.layout(batch, query.device)
+        return self._layout(batch, query, keys)
+
+    def _attend(self, query: Tensor, keys: Tensor, values: Tensor, layout: Layout) -> Tensor:
         if layout.all_in_order:
-            return self._decode(query, keys, values, layout.groups[0])
+            return self._decode(query, keys, values, layout.groups[0], layout.scratch)
         out = torch.empty(query.shape, dtype=query.dtype, device=query.device)
         for group in layout.groups:
             rows = query.index_select(0, group.rows)
-            out.index_copy_(0, group.rows, self._decode(rows, keys, values, group))
+            out.index_copy_(0, group.rows, self._decode(rows, keys, values, group, layout.scratch))
         for chunk in layout.chunks:
-            key = keys.index_select(0, chunk.blocks).flatten(0, 1)[: chunk.num_keys]
-            value = values.index_select(0, chunk.blocks).flatten(0, 1)[: chunk.num_keys]
-            out[chunk.rows] = _attend_chunk(query[chunk.rows], key, value, self.scale, chunk.mask)
+            key, value = _gather(keys, values, chunk.blocks, layout.scratch)
+            key, value = (x.flatten(0, 1)[: chunk.num_keys] for x in (key, value))
+            out[chunk.rows] = attend_chunk(query[chunk.rows], key, value, self.scale, chunk.mask)
         return out
 
-    def _decode(self, query: Tensor, keys: Tensor, values: Tensor, group: DecodeGroup) -> Tensor:
+    def _decode(
+        self,
+        query: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        group: DecodeGroup,
+        scratch: tuple[Tensor, Tensor],
+    ) -> Tensor:
         """One query per request over whole gathered blocks: query [n, num_heads, head_dim]."""
         num_rows, num_heads, head_dim = query.shape
         kv_heads, num_keys = keys.shape[2], group.num_keys
-        # Whole blocks are copied, not single slots: fewer and longer pieces of memory.
         shape = (num_rows, -1, kv_heads, head_dim)
-        key = keys.index_select(0, group.blocks).view(shape)[:, :num_keys]
-        value = values.index_select(0, group.blocks).view(shape)[:, :num_keys]
+        key, value = _gather(keys, values, group.blocks, scratch)
+        key, value = (x.view(shape)[:, :num_keys] for x in (key, value))
         out = F.scaled_dot_product_attention(
             # Query heads that share a KV head are its queries: [n, num_kv_heads, share, head_dim]
             query.reshape(num_rows, kv_heads, -1, head_dim),
@@ -208,6 +174,19 @@ class PagedAttention:
             scale=self.scale,
         )
         return out.reshape(num_rows, num_heads, head_dim)
+
+
+def _gather(
+    keys: Tensor, values: Tensor, blocks: Tensor, scratch: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor]:
+    """K and V of these blocks, in order, in memory that the next gather overwrites.
+
+    Whole blocks are copied, not single slots: fewer and longer pieces of memory.
+    """
+    k_out, v_out = (buffer[: len(blocks)] for buffer in scratch)
+    torch.index_select(keys, 0, blocks, out=k_out)
+    torch.index_select(values, 0, blocks, out=v_out)
+    return k_out, v_out
 
 
 def _decode_group(batch: Batch, requests: list[int], query: Tensor, block_size: int) -> DecodeGroup:

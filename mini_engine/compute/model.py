@@ -89,11 +89,12 @@ class SelfAttention(nn.Module):
         super().__init__()
         self.layer = layer
         self.head_dim = config.head_dim
-        self.heads = (config.num_heads, config.num_kv_heads, config.num_kv_heads)
+        self.num_heads, self.num_kv_heads = config.num_heads, config.num_kv_heads
         self.apply_rope = apply_rope
         width = config.num_heads * config.head_dim
+        kv_width = config.num_kv_heads * config.head_dim
         bias = config.attention_bias
-        self.qkv_proj = nn.Linear(config.hidden_size, sum(self.heads) * self.head_dim, bias=bias)
+        self.qkv_proj = nn.Linear(config.hidden_size, width + 2 * kv_width, bias=bias)
         self.o_proj = nn.Linear(width, config.hidden_size, bias=bias)
         self.q_norm = RMSNorm(self.head_dim, config.rms_norm_eps) if config.qk_norm else None
         self.k_norm = RMSNorm(self.head_dim, config.rms_norm_eps) if config.qk_norm else None
@@ -101,10 +102,13 @@ class SelfAttention(nn.Module):
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
         num_tokens = x.shape[0]
         qkv = self.qkv_proj(x).view(num_tokens, -1, self.head_dim)
-        query, key, value = qkv.split(self.heads, dim=1)  # each [num_tokens, its heads, head_dim]
+        query_key, value = qkv.split((self.num_heads + self.num_kv_heads, self.num_kv_heads), dim=1)
         if self.q_norm is not None and self.k_norm is not None:
-            query, key = self.q_norm(query), self.k_norm(key)
-        query, key = self.apply_rope(query, cos, sin), self.apply_rope(key, cos, sin)
+            query, key = query_key.split((self.num_heads, self.num_kv_heads), dim=1)
+            query_key = torch.cat((self.q_norm(query), self.k_norm(key)), dim=1)
+        # Queries and keys turn by the same angles, so one call turns both; values never turn.
+        query_key = self.apply_rope(query_key, cos, sin)  # [num_tokens, both heads, head_dim]
+        query, key = query_key.split((self.num_heads, self.num_kv_heads), dim=1)
         out = attend(self.layer, query, key, value)  # [num_tokens, num_heads, head_dim]
         return self.o_proj(out.reshape(num_tokens, -1))
 
@@ -120,7 +124,7 @@ class MLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         gate, up = self.gate_up_proj(x).chunk(2, dim=-1)  # each [num_tokens, intermediate_size]
-        return self.down_proj(F.silu(gate) * up)
+        return self.down_proj(F.silu(gate).mul_(up))  # in place: the largest tensor of a layer
 
 
 class DecoderLayer(nn.Module):

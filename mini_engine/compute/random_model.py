@@ -79,7 +79,7 @@ QWEN3_0_6B = ModelConfig(
 )
 
 LOGIT_SCALE = 8.0  # standard deviation of the logits
-ATTENTION_SCALE = 2.0  # of queries and keys: peaked attention, so that positions matter
+ATTENTION_SCALE = 1.4  # of queries and keys: peaked attention, so that positions matter
 EMBEDDING_SCALE = 0.05  # small beside what the layers add, or a tied model would repeat its input
 
 

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mini_engine.compute.attention import PagedAttention
+from mini_engine.compute.attention import PagedAttention, attention_over_contiguous
 from mini_engine.compute.batch import build_batch
 from mini_engine.compute.kv_cache import PagedKVCache
 from mini_engine.compute.model import Model
@@ -21,6 +21,10 @@ from mini_engine.compute.sampler import GreedySampler
 from mini_engine.config import ModelConfig
 from mini_engine.control.request import Request
 from mini_engine.interfaces import Chunk, Schedule
+
+# Logits of the tiny models closer than this may change places with the order of additions;
+# test_numbers.py derives it.
+TIE_BAND = 2e-3
 
 
 def load_oracle(config: ModelConfig, tensors: dict[str, Tensor], folder: Path) -> Any:
@@ -78,6 +82,24 @@ def oracle_tokens(oracle: Any, prompt: Sequence[int], max_tokens: int) -> list[i
         pad_token_id=0,
     )
     return out[0, len(prompt) :].tolist()
+
+
+def logits_of(model: Model, token_ids: Sequence[int]) -> Tensor:
+    """Logits at every position of one text: [len(token_ids), vocab_size]."""
+    scale = model.config.head_dim**-0.5
+    with torch.inference_mode():
+        hidden = model(
+            torch.tensor(list(token_ids)),
+            torch.arange(len(token_ids)),
+            lambda layer, q, k, v: attention_over_contiguous(q, k, v, scale),
+        )
+        return model.logits(hidden)
+
+
+def margins_of(logits: Tensor) -> Tensor:
+    """How far the best token of each row leads the second."""
+    top = logits.topk(2).values
+    return top[:, 0] - top[:, 1]
 
 
 def random_prompt(seed: int, length: int, vocab_size: int = 512) -> list[int]:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from mini_engine.compute.attention import attention_over_contiguous
 from mini_engine.compute.model import Model, apply_rope, rope_frequencies
 from mini_engine.compute.naive import generate_cached, generate_naive
 from mini_engine.compute.random_model import (
@@ -18,9 +17,14 @@ from mini_engine.compute.random_model import (
     random_tensors,
 )
 from mini_engine.config import ModelConfig
-from tests.compute.harness import load_oracle, oracle_tokens, random_prompt
-
-TIE_BAND = 1e-3  # tests/compute/test_numbers.py measures that the noise is far below it
+from tests.compute.harness import (
+    TIE_BAND,
+    load_oracle,
+    logits_of,
+    margins_of,
+    oracle_tokens,
+    random_prompt,
+)
 
 VARIANTS = {
     "llama gqa untied": TINY_LLAMA,
@@ -37,39 +41,25 @@ VARIANTS = {
 }
 
 
-def logits_of(model: Model, token_ids: list[int]) -> torch.Tensor:
-    """Logits at every position of one text: [len(token_ids), vocab_size]."""
-    scale = model.config.head_dim**-0.5
-    with torch.inference_mode():
-        hidden = model(
-            torch.tensor(token_ids),
-            torch.arange(len(token_ids)),
-            lambda layer, q, k, v: attention_over_contiguous(q, k, v, scale),
-        )
-        return model.logits(hidden)
-
-
-def margins_of(logits: torch.Tensor) -> torch.Tensor:
-    top = logits.topk(2).values
-    return top[:, 0] - top[:, 1]
-
-
 @pytest.mark.parametrize("config", VARIANTS.values(), ids=list(VARIANTS))
 def test_logits_and_greedy_tokens_equal_transformers(config: ModelConfig, tmp_path: Path) -> None:
     tensors = random_tensors(config, seed=11)
     oracle = load_oracle(config, tensors, tmp_path)
     model = Model.from_tensors(config, tensors)
-    prompt = random_prompt(3, 21)
-    expected = oracle_tokens(oracle, prompt, 24)
-    text = prompt + expected
-    with torch.inference_mode():
-        oracle_logits = oracle(torch.tensor([text])).logits[0]
-    logits = logits_of(model, text)
-    assert (logits - oracle_logits).abs().max() < 1e-4
-    # The tokens are only comparable if no two candidates are nearly equal.
-    assert margins_of(oracle_logits[len(prompt) - 1 : -1]).min() > 10 * TIE_BAND
-    assert generate_naive(model, prompt, 24) == expected
-    assert generate_cached(model, prompt, 24) == expected
+    strict = 0
+    for seed in range(6):
+        prompt = random_prompt(seed, 21)
+        expected = oracle_tokens(oracle, prompt, 24)
+        text = prompt + expected
+        with torch.inference_mode():
+            oracle_logits = oracle(torch.tensor([text])).logits[0]
+        assert (logits_of(model, text) - oracle_logits).abs().max() < 1e-4
+        # Tokens are only comparable where no two candidates are nearly equal.
+        if margins_of(oracle_logits[len(prompt) - 1 : -1]).min() > 10 * TIE_BAND:
+            strict += 1
+            assert generate_naive(model, prompt, 24) == expected
+            assert generate_cached(model, prompt, 24) == expected
+    assert strict >= 2
 
 
 def test_llama3_scaling_has_all_three_zones() -> None:

@@ -20,10 +20,26 @@ from mini_engine.compute.naive import generate_naive
 from mini_engine.compute.random_model import TINY_LLAMA, TINY_QWEN3, random_model
 from mini_engine.control.request import Request
 from mini_engine.interfaces import Schedule
-from tests.compute.harness import Bench, alone, random_prompt
+from tests.compute.harness import (
+    TIE_BAND,
+    Bench,
+    alone,
+    logits_of,
+    margins_of,
+    random_prompt,
+)
 
 LLAMA, QWEN3 = random_model(TINY_LLAMA, 4), random_model(TINY_QWEN3, 4)
 PROMPTS = [random_prompt(seed, length) for seed, length in enumerate([1, 3, 4, 5, 17, 40])]
+
+
+@pytest.mark.parametrize("model", [LLAMA, QWEN3], ids=["llama", "qwen3"])
+def test_the_prompts_of_this_file_leave_no_near_ties(model) -> None:
+    """So tokens may be compared exactly, on any machine."""
+    for prompt in PROMPTS:
+        outputs = alone(model, prompt, 12)
+        margins = margins_of(logits_of(model, prompt + outputs)[len(prompt) - 1 : -1])
+        assert margins.min() > 10 * TIE_BAND
 
 
 @pytest.mark.parametrize("model", [LLAMA, QWEN3], ids=["llama", "qwen3"])

@@ -142,7 +142,10 @@ def test_a_character_begun_in_the_prompt_belongs_to_the_output(tokenizer_with_by
 def test_special_tokens_have_no_text_and_do_not_end_a_character(tokenizer: Any) -> None:
     end = tokenizer.eos_token_id
     token_ids = tokenizer.encode("hello world", add_special_tokens=False)
-    mixed = [end, *(token for pair in zip(token_ids, [end] * len(token_ids)) for token in pair)]
+    mixed = [
+        end,
+        *(token for pair in zip(token_ids, [end] * len(token_ids), strict=True) for token in pair),
+    ]
     assert "".join(stream(tokenizer, mixed)) == decode(tokenizer, token_ids)
 
 
@@ -154,7 +157,7 @@ def test_the_first_word_keeps_its_space_after_a_prompt() -> None:
 
 
 def test_the_work_per_token_does_not_grow_with_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counts the tokens handed to `decode`, also inside long runs of bytes and of odd characters."""
+    """Counts the tokens that `decode` gets, also in long runs of bytes and of odd characters."""
     tokenizer = small.sentencepiece_like()
     odd = tokenizer.convert_tokens_to_ids(REPLACEMENT)
     world = tokenizer.convert_tokens_to_ids("\u2581world")
