@@ -127,7 +127,7 @@ def _storing(key: str, question: str, widget: Any) -> Callable[[Any], None]:
     def store(change: Any) -> None:
         problem = store_prediction(key, question, change["new"])
         widget.description = "Yours:" if problem is None else "Not saved:"
-        widget.description_tooltip = problem or ""
+        widget.tooltip = problem
 
     return store
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from judge import sandbox
 from tests.judge.toy import CHECK, LIST, first, grade
 
 HOSTILE = {
@@ -112,7 +113,10 @@ def test_a_forged_answer_is_still_compared(tmp_path: Path) -> None:
         "import judge.execute as e; e.call_function = lambda *a: {'value': None}",
     ],
 )
-def test_patches_do_not_turn_wrong_into_right(patch: str, tmp_path: Path) -> None:
+def test_patches_do_not_turn_wrong_into_right(
+    patch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "IMPORT_LIMIT_S", 2.0)
     result = first(tmp_path, f"{patch}\ndef half(x): return 123456789")
     assert result.status in ("wrong", "error", "timeout", "crashed")
 
@@ -177,9 +181,7 @@ def test_after_two_lost_processes_the_rest_is_left_out(tmp_path: Path) -> None:
 
 def test_a_lost_process_does_not_spoil_the_next_check(tmp_path: Path) -> None:
     code = "import os\ndef half(x):\n    if x % 2 == 0: os._exit(0)\n    return x // 2"
-    numbers = [r.status for r in grade(tmp_path, code).results]
-    assert numbers[0] == "crashed"
-    assert numbers[1] in ("passed", "crashed")  # the random number of the second check may be even
+    assert [r.status for r in grade(tmp_path, code).results] == ["crashed", "passed"]
 
 
 def test_an_edited_file_is_picked_up_within_a_second(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_one_exercise_may_be_half_written(tmp_path: Path) -> None:
         "from mini_engine.interfaces import ExerciseNotStarted\n"
         "def half(x):\n    if x % 2: raise ExerciseNotStarted('half, odd')\n    return x // 2"
     )
-    result = grade(tmp_path, code, replace(CHECK, cases=lambda rng: CHECK.cases(rng)[:3]), ODD)
+    result = grade(tmp_path, code, CHECK, ODD)
     assert [r.status for r in result.results] == ["passed", "not started"]
     assert result.status == "not started"
 
@@ -82,7 +82,7 @@ def test_last_checks_wait_for_the_others(tmp_path: Path) -> None:
 
 
 def test_policy_is_reported_and_fails_nothing(tmp_path: Path) -> None:
-    code = "def half(x): return x // 2 if x % 2 == 0 or x > 99 else 0.5"
+    code = "def half(x): return x // 2 if x % 2 == 0 else 0.5"
     policy = replace(ODD, kind="policy")
     result = grade(tmp_path, code, CHECK, policy)
     assert result.status == "passed"
@@ -94,7 +94,7 @@ def test_a_mistake_that_explains_everything_is_named(tmp_path: Path) -> None:
     result = grade(tmp_path, "def half(x): return -(-x // 2)")
     failed = result.first_failure
     assert failed is not None
-    assert failed.check.name == "odd" or failed.case is not None
+    assert failed.check.name == "odd"
     assert failed.mistake == "rounded up"
 
 

@@ -36,7 +36,7 @@ def half_up(x: int) -> int:
 
 def cases(numbers: Sequence[Any]) -> Callable[[random.Random], Sequence[Case]]:
     def make(rng: random.Random) -> Sequence[Case]:
-        drawn = [*numbers, rng.randrange(100, 10**6)]
+        drawn = [*numbers, rng.randrange(100 + numbers[0], 10**6, 2)]
         return [Case(f"half({x!r})", {"function": "half", "args": [x]}) for x in drawn]
 
     return make
