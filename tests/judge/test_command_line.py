@@ -72,7 +72,9 @@ def test_a_failure_says_what_where_and_how_to_go_on(checkout: Checkout) -> None:
 
 def test_three_hints_one_after_another(checkout: Checkout) -> None:
     shown = [checkout.run("life.prefill-chunks", "--hint").stdout for _ in range(4)]
-    assert [f"hint {n} of 3" in text for n, text in zip((1, 2, 3, 3), shown, strict=True)] == [True] * 4
+    assert [f"hint {n} of 3" in text for n, text in zip((1, 2, 3, 3), shown, strict=True)] == [
+        True
+    ] * 4
 
 
 def test_json_holds_the_whole_verdict(checkout: Checkout) -> None:
@@ -110,9 +112,7 @@ def test_debug_runs_the_failing_case_in_the_foreground(checkout: Checkout) -> No
         "    return [", "    print('seen', prompt_tokens)\n    breakpoint()\n    return [0] or ["
     )
     (work / "life.py").write_text(code, encoding="utf-8")
-    found = checkout.run(
-        "life.prefill-chunks", "--debug", "worked-examples", input="p 40 + 2\nc\n"
-    )
+    found = checkout.run("life.prefill-chunks", "--debug", "worked-examples", input="p 40 + 2\nc\n")
     assert found.returncode == 1, found.stderr
     assert "seen 10" in found.stdout
     assert "42" in found.stdout
@@ -148,7 +148,9 @@ def test_repro_of_a_check_inside_the_engine(checkout: Checkout) -> None:
     assert "expected:" in shown.stdout
 
 
-def test_no_colour_codes_in_a_pipe_and_no_letters_beyond_ascii_of_its_own(checkout: Checkout) -> None:
+def test_no_colour_codes_in_a_pipe_and_no_letters_beyond_ascii_of_its_own(
+    checkout: Checkout,
+) -> None:
     work = checkout.make_work()
     (work / "life.py").write_text("raise ValueError('h\\u00e9las \\u2713')\n", encoding="utf-8")
     found = checkout.run("life.prefill-chunks", env={**os.environ, "PYTHONIOENCODING": "ascii"})

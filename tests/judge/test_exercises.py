@@ -145,7 +145,9 @@ def test_enough_mutants_and_alternatives_that_name_known_mistakes(exercise: Exer
     details = exercise.details()
     known = {mistake.name for mistake in details.mistakes}
     for check in details.checks:
-        known |= {c.notes["if_timeout"] for c in check.cases(random.Random(0)) if "if_timeout" in c.notes}
+        known |= {
+            c.notes["if_timeout"] for c in check.cases(random.Random(0)) if "if_timeout" in c.notes
+        }
     for file in mutants:
         name = diagnosis_of(file)
         assert name is None or name in known, file

@@ -13,7 +13,9 @@ from tests.judge.toy import TOY, grade
 
 
 def test_a_verdict_in_html_is_stable_and_in_words(tmp_path: Path) -> None:
-    shown = [notebook.verdict_html(grade(tmp_path, "def half(x): return -(-x // 2)")) for _ in range(2)]
+    shown = [
+        notebook.verdict_html(grade(tmp_path, "def half(x): return -(-x // 2)")) for _ in range(2)
+    ]
     assert shown[0] == shown[1]
     for words in ("<caption", 'scope="col"', "FAIL", "PASS", "looks like: rounded up"):
         assert words in shown[0]
@@ -22,7 +24,9 @@ def test_a_verdict_in_html_is_stable_and_in_words(tmp_path: Path) -> None:
 
 
 def test_learner_text_is_escaped(tmp_path: Path) -> None:
-    shown = notebook.verdict_html(grade(tmp_path, "def half(x): return '<script>alert(1)</script>'"))
+    shown = notebook.verdict_html(
+        grade(tmp_path, "def half(x): return '<script>alert(1)</script>'")
+    )
     assert "<script>" not in shown
     assert "&lt;script&gt;" in shown
 

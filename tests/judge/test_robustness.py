@@ -1,4 +1,4 @@
-"""Whatever a learner's file does ends in a clear verdict, in bounded time, and leaves nothing behind."""
+"""Whatever a learner's file does ends in a clear verdict, in bounded time, and leaves nothing."""
 
 from __future__ import annotations
 
@@ -141,7 +141,10 @@ def test_changed_arguments_are_wrong(tmp_path: Path) -> None:
 
 
 def test_a_forked_copy_does_not_answer_twice(tmp_path: Path) -> None:
-    assert grade(tmp_path, "import os\ndef half(x):\n    os.fork()\n    return x // 2").status == "passed"
+    assert (
+        grade(tmp_path, "import os\ndef half(x):\n    os.fork()\n    return x // 2").status
+        == "passed"
+    )
 
 
 def test_what_was_started_ends_with_the_verdict(tmp_path: Path) -> None:
@@ -196,6 +199,8 @@ def test_a_name_with_spaces_and_letters_beyond_ascii(tmp_path: Path) -> None:
 
 
 def test_learner_files_import_each_other(tmp_path: Path) -> None:
-    (tmp_path / "other_topic.py").write_text("def helper(x):\n    return x // 2\n", encoding="utf-8")
+    (tmp_path / "other_topic.py").write_text(
+        "def helper(x):\n    return x // 2\n", encoding="utf-8"
+    )
     code = "from other_topic import helper\ndef half(x): return helper(x)"
     assert grade(tmp_path, code).status == "passed"

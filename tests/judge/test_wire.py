@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge import wire
-from judge.compare import array_difference, function_answer, same, show, value_lines
 from judge.api import Case
+from judge.compare import array_difference, function_answer, same, show, value_lines
 from judge.wire import Array, Foreign, Frame, Raised, Ref, WireError
 
 plain = st.recursive(
@@ -21,9 +21,11 @@ plain = st.recursive(
     | st.integers(-(2**63), 2**64 - 1)
     | st.floats(allow_nan=False)
     | st.text(),
-    lambda inner: st.lists(inner, max_size=4)
-    | st.tuples(inner, inner)
-    | st.dictionaries(st.text() | st.integers(0, 9), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text() | st.integers(0, 9), inner, max_size=3)
+    ),
     max_leaves=12,
 )
 
@@ -58,7 +60,9 @@ def test_what_has_no_place_is_foreign() -> None:
     assert isinstance(wire.copy("x" * 10**6), Foreign)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64", "int32", "uint8", "bool"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "float16", "int64", "int32", "uint8", "bool"]
+)
 def test_arrays_keep_shape_and_dtype(dtype: str) -> None:
     array = numpy.arange(6).reshape(2, 3).astype(dtype)
     found = wire.copy(array)
@@ -157,7 +161,9 @@ def test_bfloat16_is_read_as_float32() -> None:
 def test_lines_say_what_surprises() -> None:
     assert value_lines(1, True)[-1] == "expected the type int, got bool"
     assert "without a return" in value_lines([1], None)[-1]
-    assert value_lines(Raised(("ValueError",), ""), 3) == ("expected ValueError, but it returned 3",)
+    assert value_lines(Raised(("ValueError",), ""), 3) == (
+        "expected ValueError, but it returned 3",
+    )
     assert show(Raised(("ValueError",), "")) == "ValueError"
 
 
