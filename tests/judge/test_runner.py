@@ -90,6 +90,11 @@ def test_policy_is_reported_and_fails_nothing(tmp_path: Path) -> None:
     assert result.first_failure.check is policy
 
 
+def test_policy_alone_fails_nothing_either(tmp_path: Path) -> None:
+    policy = replace(ODD, kind="policy")
+    assert grade(tmp_path, "def half(x): return 0.5", policy).status == "passed"
+
+
 def test_a_mistake_that_explains_everything_is_named(tmp_path: Path) -> None:
     result = grade(tmp_path, "def half(x): return -(-x // 2)")
     failed = result.first_failure
