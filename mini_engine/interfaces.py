@@ -21,6 +21,10 @@ class OutOfBlocks(RuntimeError):
     """The pool has fewer free blocks than were asked for; nothing was taken."""
 
 
+class ExerciseNotStarted(NotImplementedError):
+    """A stub of an exercise was called; the judge reports the exercise as not started."""
+
+
 class BrokenInvariant(AssertionError):
     """A part's own bookkeeping contradicts itself; the message says which rule is broken where."""
 

@@ -21,16 +21,22 @@ Part = str | Callable[..., Any]
 
 @dataclass(frozen=True)
 class EngineParts:
-    """The part in each slot; how it is called stands beside it, what it must do in interfaces."""
+    """The part in each slot; how it is called stands below it, what it must do in interfaces."""
 
-    block_pool: Part = "mini_engine.control.block_pool:BlockPool"  # (num_blocks)
-    prefix_cache: Part = "mini_engine.control.prefix_cache:PrefixCache"  # (pool, block_size, enabled=)
-    scheduler: Part = "mini_engine.control.scheduler:Scheduler"  # (config, prefix_cache)
-    build_batch: Part = "mini_engine.compute.batch:build_batch"  # the function itself
+    block_pool: Part = "mini_engine.control.block_pool:BlockPool"
+    # (num_blocks)
+    prefix_cache: Part = "mini_engine.control.prefix_cache:PrefixCache"
+    # (block_pool, block_size, enabled=)
+    scheduler: Part = "mini_engine.control.scheduler:Scheduler"
+    # (config, prefix_cache)
+    build_batch: Part = "mini_engine.compute.batch:build_batch"
+    # the function itself, see interfaces.BuildBatch
     kv_cache: Part = "mini_engine.compute.kv_cache:PagedKVCache"
     # (model_config, num_blocks, block_size, dtype=, device=)
-    attention: Part = "mini_engine.compute.attention:PagedAttention"  # (model_config, device)
-    sampler: Part = "mini_engine.compute.sampler:GreedySampler"  # ()
+    attention: Part = "mini_engine.compute.attention:PagedAttention"
+    # (model_config, device)
+    sampler: Part = "mini_engine.compute.sampler:GreedySampler"
+    # ()
     detokenizer: Part = "mini_engine.text.detokenizer:IncrementalDetokenizer"
     # (tokenizer, prompt_token_ids)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections import deque
 
@@ -20,6 +21,7 @@ class Recorder:
         self._arrived: list[str] = []
         self._aborted: list[str] = []
         self._marks: list[float] = []
+        self._record = StepRecord(step=0)
 
     def arrived(self, request_id: str) -> None:
         """A request was added."""
@@ -36,21 +38,22 @@ class Recorder:
     def scheduled(self, schedule: Schedule, scheduler: Scheduler, free_blocks: int) -> None:
         """Note the state that `schedule` left."""
         chunks = schedule.chunks
-        self._fields = {
-            "arrived": self._arrived,
-            "aborted": self._aborted,
-            "scheduled": {c.request.request_id: c.num_tokens for c in chunks},
-            "total": sum(c.num_tokens for c in chunks),
-            "preempted": list(schedule.preempted),
-            "new": list(schedule.new),
-            "resumed": list(schedule.resumed),
-            "running": [r.request_id for r in scheduler.running],
-            "waiting": [r.request_id for r in scheduler.waiting],
-            "computed": {c.request.request_id: c.start for c in chunks},
-            "cached": dict(schedule.cached),
-            "block_tables": {c.request.request_id: list(c.request.block_table) for c in chunks},
-            "free_blocks": free_blocks,
-        }
+        self._record = StepRecord(
+            step=self._num_steps,
+            arrived=self._arrived,
+            aborted=self._aborted,
+            scheduled={c.request.request_id: c.num_tokens for c in chunks},
+            total=sum(c.num_tokens for c in chunks),
+            preempted=list(schedule.preempted),
+            new=list(schedule.new),
+            resumed=list(schedule.resumed),
+            running=[r.request_id for r in scheduler.running],
+            waiting=[r.request_id for r in scheduler.waiting],
+            computed={c.request.request_id: c.start for c in chunks},
+            cached=dict(schedule.cached),
+            block_tables={c.request.request_id: list(c.request.block_table) for c in chunks},
+            free_blocks=free_blocks,
+        )
         self._arrived, self._aborted = [], []
 
     def finished(
@@ -66,9 +69,8 @@ class Recorder:
             start, after_schedule - start, after_run - after_schedule, end - after_run, end
         )
         self.records.append(
-            StepRecord(
-                step=self._num_steps,
-                **self._fields,
+            dataclasses.replace(
+                self._record,
                 sampled=dict(sampled),
                 finished={r.request_id: r.finish_reason or "" for r in ended},
                 running_end=[r.request_id for r in scheduler.running],

@@ -190,10 +190,29 @@ def test_case_26_arriving_prompts_never_starve_a_decode(policy):
         add(engine, f"p{i}", range(1000 * i, 1000 * i + 30), 2)
         engine.step()
     mine = [r for r in engine.trace if "decode" in r.running and "decode" not in r.preempted]
-    assert all(
-        "decode" in r.scheduled or r.total == 12 for r in mine
-    ), "skipped though budget was left"
+    assert all("decode" in r.scheduled or r.total == 12 for r in mine), (
+        "skipped though budget was left"
+    )
     assert sum("decode" in r.scheduled for r in mine) == len(mine)
+
+
+def test_a_victim_scheduled_before_others_gives_back_tokens_and_skips_nobody():
+    """Priority: low runs first in the step, then has to go for mid; high behind them gains."""
+    engine = control_engine(
+        10, 4, enable_prefix_caching=False, policy="priority", max_num_batched_tokens=3
+    )
+    for name, start, priority in (("low", 0, 5), ("mid", 100, 3)):
+        add(engine, name, range(start, start + 4), 30, priority=priority)
+        for _ in range(5):
+            engine.step()
+    add(engine, "high", range(200, 212), 9, priority=0)
+    while not engine.trace[-1].preempted:
+        engine.step()
+    before, preempting = engine.trace[-2:]
+    # two decodes and a chunk of 1 fill the budget of 3; low's token goes back and high gets it
+    assert before.scheduled == {"low": 1, "mid": 1, "high": 1}
+    assert preempting.preempted == ["low"]
+    assert preempting.scheduled == {"mid": 1, "high": 2}
 
 
 def test_stop_wins_over_length_and_the_token_stays():

@@ -1,4 +1,4 @@
-"""SEMANTICS 27: vLLM's own scheduler made these traces; ours makes the same decisions in each step."""
+"""SEMANTICS 27: vLLM's own scheduler made these traces; ours decides the same in every step."""
 
 from __future__ import annotations
 

@@ -1,0 +1,184 @@
+"""Owns the words of the judge: exercise, check, case, mistake, difference, result.
+
+An exercise module (see `judge/__init__.py` for how to write one) fills these in; runner, report,
+self-test and notebook helpers read nothing else.
+"""
+
+from __future__ import annotations
+
+import importlib
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from judge.wire import Frame
+
+Kind = Literal["contract", "policy"]
+Status = Literal[
+    "passed", "wrong", "error", "timeout", "crashed", "not started", "skipped", "not run"
+]
+FAILED: tuple[Status, ...] = ("wrong", "error", "timeout", "crashed")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing to try. `payload` travels to the child as plain values and arrays (see `wire`)."""
+
+    label: str
+    payload: Any
+    notes: Mapping[str, Any] = field(default_factory=dict)  # stays with the judge
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What is wrong with an answer, as lines to read: expected, got, where, state before."""
+
+    lines: tuple[str, ...]
+    status: Status = "wrong"
+    frames: tuple[Frame, ...] = ()
+
+
+@dataclass(frozen=True)
+class Check:
+    """One promise of an exercise.
+
+    `cases(rng)` makes the cases, in the judge's process. `execute` names a function "module:name",
+    `execute(parts, payload, context)`, that runs in the child with the learner's parts and in
+    another process with the reference's; it returns plain values, arrays and `Raised`s, and knows
+    no expected value. `normalize(case, answer)` brings legal variety to one form. `compare(case,
+    expected, got)` returns a Difference, or None if the answer is right. `needs` holds "torch",
+    "cuda", "smollm2". A `last` check runs only when all contract checks before it passed.
+    The time limit is `limit_s`, or 20 times what the reference took if that is more.
+    """
+
+    name: str
+    title: str
+    execute: str
+    cases: Callable[[random.Random], Sequence[Case]]
+    compare: Callable[[Case, Any, Any], Difference | None]
+    kind: Kind = "contract"
+    normalize: Callable[[Case, Any], Any] | None = None
+    needs: tuple[str, ...] = ()
+    last: bool = False
+    limit_s: float = 5.0
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A known wrong implementation. Its name is shown only if it explains the first failing check (it
+    gives the learner's answers in every case) and no other check contradicts it; see `diagnosis`.
+
+    `parts` maps a symbol of the exercise to "module:name"; the others are the reference's. `checks`
+    limits it to some checks (all if empty).
+    """
+
+    name: str
+    parts: Mapping[str, str]
+    checks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Details:
+    """What an exercise module holds under the name EXERCISE."""
+
+    checks: tuple[Check, ...]
+    hints: tuple[str, str, str]
+    mistakes: tuple[Mistake, ...] = ()
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A row of the table of exercises. `slot` is a field of EngineParts, or None: a plain function.
+
+    `file` lies in the practice folder, `symbols` are what the learner writes in it, `reference` is
+    the module that has the same names. `module` holds the checks and is imported when needed.
+    """
+
+    id: str
+    chapter: int
+    title: str
+    file: str
+    symbols: tuple[str, ...]
+    slot: str | None
+    needs_torch: bool
+    minutes: int
+    reference: str
+    module: str
+
+    @property
+    def topic(self) -> str:
+        return self.id.partition(".")[0]
+
+    def details(self) -> Details:
+        found: Details = importlib.import_module(self.module).EXERCISE
+        return found
+
+    def reference_parts(self) -> dict[str, str]:
+        return {symbol: f"{self.reference}:{symbol}" for symbol in self.symbols}
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an `execute` function may know beside its payload."""
+
+    device: str = "cpu"
+    slot: str | None = None
+
+
+@dataclass
+class CheckResult:
+    """The verdict on one check; `lines` explain it, `case` is the first that failed."""
+
+    check: Check
+    status: Status
+    seconds: float = 0.0
+    case: Case | None = None
+    case_number: int = 0
+    lines: list[str] = field(default_factory=list)
+    mistake: str | None = None
+    frames: tuple[Frame, ...] = ()
+    output: str = ""
+    expected: Any = None
+    got: Any = None
+
+
+@dataclass
+class ExerciseResult:
+    """The verdict on one exercise: `file` is what was graded, `seed` repeats the cases."""
+
+    exercise: Exercise
+    file: str
+    seed: int
+    results: list[CheckResult] = field(default_factory=list)
+    seconds: float = 0.0
+    line: int = 1
+
+    @property
+    def status(self) -> Status:
+        """The contract decides: a policy that differs is reported and fails nothing.
+
+        "skipped" if nothing failed but a check could not run on this machine: that is not green.
+        """
+        contract = [r for r in self.results if r.check.kind == "contract"]
+        failed = [r for r in contract if r.status in FAILED]
+        if failed:
+            return failed[0].status
+        if any(r.status == "not started" for r in contract):
+            return "not started"
+        if any(r.status == "passed" for r in contract):
+            return "skipped" if any(r.status == "skipped" for r in contract) else "passed"
+        return "skipped"
+
+    @property
+    def first_failure(self) -> CheckResult | None:
+        """The first failing contract check, else the first failing policy check."""
+        failed = [r for r in self.results if r.status in FAILED]
+        failed.sort(key=lambda r: r.check.kind == "policy")  # stable: contract first
+        return failed[0] if failed else None
+
+
+def resolve(name: str) -> Any:
+    """The object that "module:attribute" names."""
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)

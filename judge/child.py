@@ -1,0 +1,138 @@
+"""Owns the process that runs a learner's file: loads it, runs what the judge asks, sends answers.
+
+Started as `python -P -m judge.child REQUEST_FD RESULT_FD`. It holds no expected values and decides
+nothing. Whatever the learner's code does to this process ends in a missing or a wrong answer.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from judge import wire
+from judge.api import Context, resolve
+from judge.execute import OWN_FOLDER, attempt, raised
+
+PR_SET_PDEATHSIG = 1
+SIGKILL = 9
+
+
+def main(request_fd: int, result_fd: int) -> int:
+    """Serve requests until the judge closes the pipe; the first one says what to load."""
+    pid = os.getpid()
+    setup = _receive(request_fd, None)
+    if setup is None:
+        return 0
+    _limit(setup)
+    arrays = wire.torch_tensor if setup["torch"] else None
+    answer, parts = _load(setup)
+    _send(result_fd, answer)
+    context = Context(device=setup["device"], slot=setup["slot"])
+    while (request := _receive(request_fd, arrays)) is not None:
+        answer = _answer(request, parts, context)
+        if os.getpid() != pid:  # the learner's code forked; only the original process may answer
+            os._exit(0)
+        _send(result_fd, {"number": request["number"], "answer": answer})
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return 0
+
+
+def _answer(request: Any, parts: Mapping[str, Any], context: Context) -> Any:
+    try:
+        stand_ins = {symbol: resolve(name) for symbol, name in request["parts"].items()}
+        return resolve(request["execute"])({**parts, **stand_ins}, request["payload"], context)
+    except BaseException as error:  # a learner's failure, whatever its class, is the answer
+        return raised(error)
+
+
+def _load(setup: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parts that the setup names: symbols of the learner's file, or "module:name" strings."""
+    parts = {symbol: resolve(name) for symbol, name in setup["parts"].items()}
+    if setup["file"] is not None:
+        path = Path(setup["file"])
+        OWN_FOLDER["path"] = str(path.parent)
+        sys.path.append(str(path.parent))  # last, so that no file of the learner hides a library
+        module = attempt(_load_file, path, setup["module"])
+        if isinstance(module, wire.Raised):
+            return {"raised": module}, {}
+        missing = [symbol for symbol in setup["symbols"] if not hasattr(module, symbol)]
+        if missing:
+            return {"missing": missing}, {}
+        parts |= {symbol: getattr(module, symbol) for symbol in setup["symbols"]}
+    return {"ready": True, "cuda": _has_cuda() if setup["torch"] else False}, parts
+
+
+def _load_file(path: Path, name: str) -> ModuleType:
+    """Run the file as it is now: cached bytecode of an earlier save must not stand in for it."""
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    module.__spec__ = importlib.util.spec_from_file_location(name, path)
+    sys.modules[name] = module
+    exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
+    return module
+
+
+def _has_cuda() -> bool:
+    torch = importlib.import_module("torch")
+    return bool(torch.cuda.is_available())
+
+
+def _limit(setup: Any) -> None:
+    """Bounds for this process and all it starts; the judge also watches from outside."""
+    import resource
+
+    faulthandler.enable()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if setup["memory"]:
+        resource.setrlimit(resource.RLIMIT_AS, (setup["memory"], setup["memory"]))
+    if setup["cpu_s"]:
+        soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        ceiling = setup["cpu_s"] if hard == resource.RLIM_INFINITY else min(setup["cpu_s"], hard)
+        resource.setrlimit(resource.RLIMIT_CPU, (ceiling, hard))
+    if sys.platform == "linux":  # if the judge is killed, this process goes with it
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL)
+
+
+def _receive(fd: int, arrays: Callable[[wire.Array], Any] | None) -> Any:
+    header = _read(fd, wire.HEADER.size)
+    if len(header) < wire.HEADER.size:
+        return None
+    text, blob = wire.sizes(header)
+    return wire.decode(_read(fd, text), _read(fd, blob), arrays)
+
+
+def _read(fd: int, count: int) -> bytes:
+    pieces: list[bytes] = []
+    while count > 0:
+        piece = os.read(fd, min(count, 1 << 20))
+        if not piece:
+            break
+        pieces.append(piece)
+        count -= len(piece)
+    return b"".join(pieces)
+
+
+def _send(fd: int, value: Any) -> None:
+    try:
+        frame = wire.encode(value)
+    except wire.WireError as error:
+        if "number" not in value:
+            raise
+        frame = wire.encode({"number": value["number"], "answer": raised(error)})
+    view = memoryview(frame)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(int(sys.argv[1]), int(sys.argv[2])))

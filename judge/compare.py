@@ -1,0 +1,243 @@
+"""Owns the comparison of answers with what the reference gave. Runs in the judge's process only.
+
+Types count: True is not 1, a numpy integer is not an int, NaN equals nothing. Both sides arrive as
+plain data (see `wire`), so no method of a learner's object is ever called here.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from judge.api import Case, Difference
+from judge.wire import Array, Foreign, Raised
+
+ATOL, RTOL = 1e-4, 1e-4  # float32 sums in another order; see FLOATS for plain Python floats
+FLOATS = 1e-9
+SHOWN_CALLS = 4
+
+
+def same(expected: Any, got: Any, *, exact_errors: bool = False) -> bool:
+    """Whether an answer is right. An exception may be of a subclass, unless `exact_errors`."""
+    if isinstance(expected, Raised):
+        if not isinstance(got, Raised):
+            return False
+        if exact_errors:
+            return expected.type_name == got.type_name
+        return expected.type_name in got.types
+    if type(expected) is not type(got):
+        return False
+    if isinstance(expected, (list, tuple)):
+        pairs = zip(expected, got, strict=False)
+        return len(expected) == len(got) and all(
+            same(a, b, exact_errors=exact_errors) for a, b in pairs
+        )
+    if isinstance(expected, dict):
+        return expected.keys() == got.keys() and all(
+            same(value, got[key], exact_errors=exact_errors) for key, value in expected.items()
+        )
+    if isinstance(expected, float):
+        return math.isclose(expected, got, rel_tol=FLOATS, abs_tol=FLOATS)
+    if isinstance(expected, Array):
+        return array_difference(expected, got) is None
+    if isinstance(expected, Foreign):
+        return expected.type_name == got.type_name and exact_errors
+    return bool(expected == got)
+
+
+def show(value: Any, limit: int = 300) -> str:
+    """A value as a line of a report."""
+    if isinstance(value, Raised):
+        return f"{value.type_name}: {value.message}" if value.message else value.type_name
+    if isinstance(value, Foreign):
+        return f"a {value.type_name} ({value.text})"
+    if isinstance(value, Array):
+        where = "" if value.device == "cpu" else f" on {value.device}"
+        return f"a {value.dtype} tensor of shape {list(value.shape)}{where}"
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 4] + " ..."
+
+
+def value_lines(expected: Any, got: Any) -> tuple[str, ...]:
+    """"expected ..., got ...", with the sentence that a surprising type or a tensor needs."""
+    if isinstance(expected, Array) and isinstance(got, Array):
+        return array_difference(expected, got) or ()
+    wanted, found = show(expected), show(got)
+    if isinstance(expected, Raised):
+        wanted = expected.type_name
+        if not isinstance(got, Raised):
+            return (f"expected {wanted}, but it returned {found}",)
+    lines = [f"expected {wanted}, got {found}"]
+    if len(lines[0]) > 90:
+        lines = [f"expected {wanted}", f"got      {found}"]
+    if wanted == found:
+        lines.append(f"the types differ: {type_name(expected)} and {type_name(got)}")
+    elif type_name(expected) != type_name(got) and not isinstance(got, (Raised, Foreign, Array)):
+        lines.append(f"expected the type {type_name(expected)}, got {type_name(got)}")
+    if got is None and not isinstance(expected, Raised):
+        lines.append("None is what a function without a return gives")
+    return tuple(lines)
+
+
+def type_name(value: Any) -> str:
+    if isinstance(value, Foreign):
+        return value.type_name
+    if isinstance(value, Array):
+        return f"{value.kind} tensor"
+    return "exception" if isinstance(value, Raised) else type(value).__name__
+
+
+def array_difference(
+    expected: Array, got: Array, *, rtol: float = RTOL, atol: float = ATOL
+) -> tuple[str, ...] | None:
+    """What is wrong with a tensor, shape, dtype and device each in a sentence; None if nothing."""
+    import numpy
+
+    lines = []
+    if got.kind != expected.kind:
+        lines.append(f"expected a {expected.kind} tensor, got one of {got.kind}")
+    if got.shape != expected.shape:
+        lines.append(f"the shape is {list(got.shape)}, expected {list(expected.shape)}")
+    if got.dtype != expected.dtype:
+        lines.append(f"the dtype is {got.dtype}, expected {expected.dtype}")
+    if got.device != expected.device:
+        lines.append(f"it is on {got.device}, expected {expected.device}")
+    if lines:
+        return tuple(lines)
+    want, have = expected.numpy(), got.numpy()
+    if want.dtype.kind in "iub":
+        wrong = want != have
+    else:
+        wrong = ~(numpy.abs(have - want) <= atol + rtol * numpy.abs(want))  # NaN is wrong too
+    if not wrong.any():
+        return None
+    return _wrong_numbers(want, have, wrong)
+
+
+def _wrong_numbers(want: Any, have: Any, wrong: Any) -> tuple[str, ...]:
+    import numpy
+
+    index = tuple(int(i) for i in numpy.argwhere(wrong)[0]) if want.shape else ()
+    lines = [
+        f"{int(wrong.sum())} of {want.size} numbers are wrong, the first at {list(index)}: "
+        f"expected {want[index].item():.6g}, got {have[index].item():.6g}"
+    ]
+    if want.dtype.kind == "f":
+        bad = int((~numpy.isfinite(have)).sum())
+        if bad:
+            lines.append(f"{bad} of them are NaN or infinite")
+        finite = numpy.isfinite(have) & numpy.isfinite(want)
+        if finite.any():
+            error = numpy.abs(have - want)[finite]
+            scale = numpy.maximum(numpy.abs(want[finite]), 1e-12)
+            largest, relative = float(error.max()), float((error / scale).max())
+            lines.append(f"largest absolute error {largest:.3g}, relative {relative:.3g}")
+    return tuple(lines)
+
+
+def find_raised(value: Any, type_name: str) -> Raised | None:
+    """The first exception of that class anywhere in an answer."""
+    if isinstance(value, Raised):
+        return value if type_name in value.types else None
+    if isinstance(value, (dict, list, tuple)):
+        for item in value.values() if isinstance(value, dict) else value:
+            found = find_raised(item, type_name)
+            if found is not None:
+                return found
+    return None
+
+
+def error_or_wrong(expected: Any, got: Any, before: tuple[str, ...]) -> Difference:
+    """A Difference that treats an exception where a value was expected as an error."""
+    if isinstance(got, Raised) and not isinstance(expected, Raised):
+        lines = [*before, f"expected {show(expected)}, but it raised {show(got)}"]
+        lines += about_raised(got)
+        return Difference(tuple(lines), "error", got.frames)
+    frames = got.frames if isinstance(got, Raised) else ()
+    return Difference((*before, *value_lines(expected, got)), "wrong", frames)
+
+
+def about_raised(got: Raised) -> list[str]:
+    """What an exception means where its text alone does not say it."""
+    if "SystemExit" in got.types:
+        return ["sys.exit() ends a program; a part of the engine must return or raise an error"]
+    if got.type_name == "MemoryError":
+        return ["it asked for more memory than the judge allows"]
+    if got.type_name == "TypeError" and not any(frame.own for frame in got.frames):
+        return ["the call itself failed: compare the signature with the one in the stub"]
+    return []
+
+
+def function_answer(case: Case, expected: Any, got: Any) -> Difference | None:
+    """Compare for `judge.execute:call_function`."""
+    if not isinstance(got, dict) or "value" not in got:
+        return error_or_wrong(expected["value"], got, (case.label,))
+    if not same(expected["value"], got["value"]):
+        return error_or_wrong(expected["value"], got["value"], (case.label,))
+    if got.get("changed"):
+        return Difference((case.label, "the result is right, but the call changed its arguments"))
+    return None
+
+
+def script_answer(case: Case, expected: Any, got: Any) -> Difference | None:
+    """Compare for `judge.execute:call_script`: the first call that went wrong, and the state before."""
+    calls = script_lines(case.payload)
+    if not isinstance(got, list):
+        return error_or_wrong(expected, got, (calls[0],))
+    for number, want in enumerate(expected):
+        have = got[number] if number < len(got) else {"value": Foreign("missing", "no answer")}
+        context = _calls_before(calls, got, number) + _state_before(case.payload, got, number)
+        if not same(want["value"], have["value"]):
+            return error_or_wrong(want["value"], have["value"], context)
+        for name, value, seen in zip(
+            observed(case.payload), want.get("state") or [], have.get("state") or [], strict=False
+        ):
+            if not same(value, seen):
+                return error_or_wrong(value, seen, (*context, f"after it, {name}:"))
+    return None
+
+
+def script_lines(payload: Any) -> list[str]:
+    """The script as lines of Python, the first of which makes the object."""
+    inner = ", ".join(repr(item) for item in payload["args"])
+    lines = [f"part = {payload['class']}({inner})"]
+    for number, (name, args, kwargs) in enumerate(payload["calls"]):
+        shown = [_argument(item) for item in args]
+        shown += [f"{key}={value!r}" for key, value in kwargs.items()]
+        lines.append(f"r{number} = part.{name}({', '.join(shown)})")
+    return lines
+
+
+def observed(payload: Any) -> list[str]:
+    """The observing calls of a script, as text."""
+    return [
+        f"part.{name}({', '.join(repr(a) for a in args)})" if args else f"part.{name}"
+        for name, args in payload.get("observe", [])
+    ]
+
+
+def _argument(item: Any) -> str:
+    from judge.wire import Ref
+
+    if not isinstance(item, Ref):
+        return repr(item)
+    return f"r{item.call}" if item.item is None else f"r{item.call}[{item.item}]"
+
+
+def _calls_before(calls: list[str], got: list[Any], number: int) -> tuple[str, ...]:
+    """The call in question and the last ones before it with what they returned."""
+    first = max(1, number - SHOWN_CALLS)
+    lines = [] if number == 0 else [calls[0]]
+    if first > 1:
+        lines.append(f"  ... {first - 1} more calls")
+    for earlier in range(first, number):
+        lines.append(f"{calls[earlier]}  -> {show(got[earlier].get('value'), 80)}")
+    return (*lines, f"{calls[number]}  <- call {number} of {len(calls) - 1}")
+
+
+def _state_before(payload: Any, got: list[Any], number: int) -> tuple[str, ...]:
+    state = got[number - 1].get("state") if 0 < number <= len(got) else None
+    if not state:
+        return ()
+    pairs = [f"{n} = {show(v, 80)}" for n, v in zip(observed(payload), state, strict=False)]
+    return ("state before: " + "; ".join(pairs[:4]),)

@@ -1,0 +1,83 @@
+"""Owns the look at this machine: versions, devices, model, and the reference graded against itself."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import sys
+from typing import TYPE_CHECKING
+
+from judge import practice
+from judge.exercises import EXERCISES
+from judge.runner import Grader, Options, reference_source
+
+if TYPE_CHECKING:
+    from judge.report import Reporter
+
+PACKAGES = ("torch", "transformers", "numpy", "rich", "jupyterlab", "ipywidgets")
+
+
+def missing_models() -> dict[str, str]:
+    """Which of the judge's models can't be used here, and why. Loads no torch."""
+    if importlib.util.find_spec("torch") is None:
+        why = "torch is not installed here"
+        return {"tiny": why, "smollm2": why}
+    return {} if smollm2_present() else {
+        "smollm2": "SmolLM2 is not on this machine; make lab fetches it"
+    }  # fmt: skip
+
+
+def smollm2_present() -> bool:
+    """Whether the default model has been fetched and converted."""
+    from mini_engine.config import DEFAULT_MODEL
+    from mini_engine.text import default_model
+
+    folder = default_model.cache_dir() / f"{DEFAULT_MODEL}-{default_model.CONVERSION}"
+    return not default_model.damage(folder)
+
+
+def examine(reporter: Reporter) -> int:
+    """Print what was found; exit code 0 if the reference passes on this machine, else 1."""
+    from judge.report import LABELS, counts
+
+    reporter.line(f"Python {platform.python_version()} ({sys.executable}), {platform.platform()}")
+    for name in PACKAGES:
+        try:
+            version = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            version = "not installed"
+        reporter.line(f"{name} {version}")
+    reporter.line(f"CPU cores: {len(os.sched_getaffinity(0)) if sys.platform == 'linux' else os.cpu_count()}")
+    if importlib.util.find_spec("torch") is not None:
+        torch = importlib.import_module("torch")
+        built = torch.version.cuda
+        reporter.line(f"torch is built {'for CUDA ' + built if built else 'for CPU only'}; "
+                      f"{torch.get_num_threads()} threads")  # fmt: skip
+        if torch.cuda.is_available():
+            reporter.line(f"GPU: {torch.cuda.get_device_name()}")
+        else:
+            reporter.line("GPU: none that torch can use; checks that need one are skipped")
+    missing = missing_models()
+    reporter.line(f"SmolLM2: {missing.get('smollm2', 'present')}")
+    try:
+        reporter.line(f"practice folder: {practice.folder().describe()}")
+    except FileNotFoundError as error:
+        reporter.line(f"practice folder: {error}")
+    reporter.line()
+    reporter.line("the reference against itself:")
+    healthy = True
+    for exercise in EXERCISES:
+        models = tuple(m for m in ("tiny",) if m not in missing)
+        result = Grader(exercise, reference_source(exercise), Options(seed=0, models=models)).run()
+        healthy = healthy and result.status == "passed"
+        reporter.labelled(LABELS[result.status], f"{exercise.id}: {counts(result.results)}, "
+                          f"{result.seconds:.1f} s")  # fmt: skip
+        failed = result.first_failure
+        for line in failed.lines if failed else []:
+            reporter.line(f"  {line}")
+    reporter.line("this machine is ready" if healthy else "this machine or this release has a fault; "
+                  "please report the lines above")  # fmt: skip
+    return 0 if healthy else 1

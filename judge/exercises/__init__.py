@@ -1,0 +1,70 @@
+"""Owns the table of exercises. Ids never change and carry no numbers; `chNN` means a whole chapter."""
+
+from __future__ import annotations
+
+import difflib
+
+from judge.api import Exercise
+
+EXERCISES: tuple[Exercise, ...] = (
+    Exercise(
+        id="life.prefill-chunks",
+        chapter=0,
+        title="How a long prompt is cut beside running decodes",
+        file="life.py",
+        symbols=("prefill_chunks",),
+        slot=None,
+        needs_torch=False,
+        minutes=15,
+        reference="judge.solutions.life",
+        module="judge.exercises.life_prefill_chunks",
+    ),
+    Exercise(
+        id="life.latency-metrics",
+        chapter=0,
+        title="TTFT, TPOT, ITL, percentiles and goodput",
+        file="life.py",
+        symbols=(
+            "time_to_first_token",
+            "inter_token_latencies",
+            "time_per_output_token",
+            "percentile",
+            "goodput",
+        ),
+        slot=None,
+        needs_torch=False,
+        minutes=25,
+        reference="mini_engine.latency",
+        module="judge.exercises.life_latency_metrics",
+    ),
+    Exercise(
+        id="paged-kv.block-pool",
+        chapter=2,
+        title="A pool of KV blocks with reference counts",
+        file="paged_kv.py",
+        symbols=("BlockPool",),
+        slot="block_pool",
+        needs_torch=False,
+        minutes=30,
+        reference="mini_engine.control.block_pool",
+        module="judge.exercises.paged_kv_block_pool",
+    ),
+)
+
+
+def find(name: str) -> list[Exercise]:
+    """The exercises that an id, a topic ("paged-kv") or a chapter ("ch02") names.
+
+    Raises ValueError with the closest known name.
+    """
+    if name.startswith("ch") and name[2:].isdigit():
+        found = [e for e in EXERCISES if e.chapter == int(name[2:])]
+    else:
+        found = [e for e in EXERCISES if name in (e.id, e.topic)]
+    if found:
+        return found
+    known = sorted({e.id for e in EXERCISES} | {e.topic for e in EXERCISES})
+    chapters = sorted({f"ch{e.chapter:02d}" for e in EXERCISES})
+    close = difflib.get_close_matches(name, known + chapters, n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(chapters + known)}"
+    raise ValueError(f"there is no exercise {name!r}; {hint}")

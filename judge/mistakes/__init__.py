@@ -1,0 +1,1 @@
+"""Known mistakes, as wrong implementations that the judge compares a learner's answers with."""

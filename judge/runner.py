@@ -1,0 +1,296 @@
+"""Owns grading: runs the checks of one exercise against a file and decides.
+
+The learner's part runs in a child process; the reference runs in this process for torch-free
+checks and in a process of its own otherwise. Only this process sees both answers.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from judge import compare, wire
+from judge.api import (
+    FAILED,
+    Case,
+    Check,
+    CheckResult,
+    Difference,
+    Exercise,
+    ExerciseResult,
+    Mistake,
+)
+from judge.diagnosis import Evidence, fitting_mistake
+from judge.reference import Reference
+from judge.sandbox import ChildFailed, Source, Worker
+
+MAX_DEATHS = 2  # children lost in one exercise before the remaining checks are left out
+REFERENCE_FACTOR = 20.0  # a learner's part may take this many times what the reference took
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to grade. `only` keeps the checks whose names contain it; `models` are those chosen
+    ("tiny", "smollm2"); `missing` says why a chosen one can't be used; `earlier` names the checks
+    that passed before with this very code; `device` is "auto", "cpu" or "cuda".
+    """
+
+    seed: int
+    only: str | None = None
+    device: str = "auto"
+    models: tuple[str, ...] = ("tiny", "smollm2")
+    missing: Mapping[str, str] = field(default_factory=dict)
+    earlier: tuple[str, ...] = ()
+    known: dict[tuple[str, str, int], list[Any]] | None = None  # the reference's answers, kept
+    on_check: Callable[[CheckResult], None] | None = None
+
+
+class Grader:
+    """Grades one exercise in one file; `run()` gives the result. Every process ends with it."""
+
+    def __init__(self, exercise: Exercise, source: Source, options: Options) -> None:
+        self.exercise = exercise
+        self.source = source
+        self.options = options
+        self.details = exercise.details()
+        self.deaths = 0
+        self.evidence: dict[str, Evidence] = {}
+        self.workers: dict[bool, Worker] = {}
+        self.references: dict[bool, Reference] = {}
+        self.device = "cpu"
+
+    def run(self) -> ExerciseResult:
+        """All checks in their order; never raises for what the learner's code does."""
+        file = self.source.file
+        result = ExerciseResult(self.exercise, str(file) if file else "", self.options.seed)
+        started = time.monotonic()
+        try:
+            for check in self.selected():
+                found = self._verdict(check, result.results)
+                result.results.append(found)
+                if self.options.on_check is not None:
+                    self.options.on_check(found)
+            self._name_mistake(result)
+        finally:
+            for worker in self.workers.values():
+                worker.close()
+            for reference in self.references.values():
+                reference.close()
+        result.seconds = time.monotonic() - started
+        return result
+
+    def selected(self) -> list[Check]:
+        """The checks to run. Raises ValueError if `only` fits none."""
+        only = self.options.only
+        checks = [c for c in self.details.checks if only is None or only in c.name]
+        if not checks:
+            names = ", ".join(check.name for check in self.details.checks)
+            raise ValueError(f"{self.exercise.id} has no check {only!r}; it has: {names}")
+        exact = [check for check in checks if check.name == only]
+        return exact or checks
+
+    def cases(self, check: Check) -> Sequence[Case]:
+        """The cases of a check; the same for the same seed, whichever other checks run."""
+        rng = random.Random(f"{self.options.seed}/{self.exercise.id}/{check.name}")
+        return check.cases(rng)
+
+    def _verdict(self, check: Check, before: list[CheckResult]) -> CheckResult:
+        started = time.monotonic()
+        reason = self._left_out(check, before)
+        if reason is None:
+            try:
+                found = self._run(check)
+            except ChildFailed as failure:
+                found = self._failed(check, failure)
+        else:
+            found = CheckResult(check, reason[0], lines=[reason[1]])
+        found.seconds = time.monotonic() - started
+        return found
+
+    def _left_out(self, check: Check, before: list[CheckResult]) -> Any:
+        """(status, why) of a check that is not run, or None."""
+        contract = [r for r in before if r.check.kind == "contract"]
+        if self.deaths >= MAX_DEATHS:
+            return "not run", f"left out after {self.deaths} lost processes"
+        if check.last and any(r.status in (*FAILED, "not started") for r in contract):
+            return "not run", "runs once the checks before it pass"
+        if check.name in self.options.earlier:
+            return "passed", "passed earlier with this very code"
+        for model in ("tiny", "smollm2"):
+            if model in check.needs and model not in self.options.models:
+                return "not run", f"needs the model {model}; --model {model} runs it"
+            if model in check.needs and model in self.options.missing:
+                return "skipped", self.options.missing[model]
+        if "cuda" in check.needs:
+            if self.options.device == "cpu":
+                return "not run", "needs a GPU, and --device is cpu"
+            try:
+                info = self._worker(torch=True).ready()
+            except ChildFailed:
+                return None  # running the check reports it
+            if not info.get("cuda"):
+                return "skipped", "needs a GPU that torch can use, and there is none"
+        return None
+
+    def _run(self, check: Check) -> CheckResult:
+        cases = self.cases(check)
+        torch = self._needs_torch(check)
+        worker = self._worker(torch)
+        if torch and self.options.known is None:
+            self._reference(torch)  # starts its process: both import at the same time
+        worker.output = ""
+        worker.ask(check.execute, cases[0].payload)  # runs while the reference runs
+        expected, seconds = self._expected(check, cases)
+        worker.ready()  # importing has its own limit
+        limit = max(check.limit_s, REFERENCE_FACTOR * seconds)
+        until = time.monotonic() + limit
+        worst: CheckResult | None = None
+        answers: list[Any] = []
+        for number, case in enumerate(cases):
+            if number:
+                worker.ask(check.execute, case.payload)
+            try:
+                got = worker.answer(max(until - time.monotonic(), 0.1))
+            except ChildFailed as failure:
+                return worst or self._failed(check, failure, case, number, limit)
+            answers.append(got)
+            difference = self.judge(check, case, expected[number], got)
+            if difference is not None and worst is None:
+                worst = CheckResult(
+                    check,
+                    difference.status,
+                    case=case,
+                    case_number=number,
+                    lines=list(difference.lines),
+                    frames=difference.frames,
+                    output=worker.output,
+                    expected=expected[number],
+                    got=got,
+                )
+                if difference.status == "not started":
+                    break
+        if len(answers) == len(cases) and check.kind == "contract":
+            self.evidence[check.name] = Evidence(check, cases, expected, answers, worst is None)
+        return worst or CheckResult(check, "passed", output=worker.output)
+
+    def _expected(self, check: Check, cases: Sequence[Case]) -> tuple[list[Any], float]:
+        """What the reference answers, and how long it took (0 if it was known already)."""
+        known = self.options.known
+        key = (self.exercise.id, check.name, self.options.seed)
+        if known is not None and key in known:
+            return known[key], 0.0
+        reference = self._reference(self._needs_torch(check))
+        reference.ready()
+        started = time.monotonic()
+        answers = reference.answers(check, cases)
+        if known is not None:
+            known[key] = answers
+        return answers, time.monotonic() - started
+
+    def judge(self, check: Check, case: Case, expected: Any, got: Any) -> Difference | None:
+        """What is wrong with one answer, or None."""
+        stub = compare.find_raised(got, "ExerciseNotStarted")
+        if stub is not None:
+            return Difference((stub.message,), "not started", stub.frames)
+        if isinstance(got, wire.Raised):
+            lines = [case.label, f"it raised {compare.show(got)}", *compare.about_raised(got)]
+            return Difference(tuple(lines), "error", got.frames)
+        try:
+            if check.normalize is not None:
+                expected, got = check.normalize(case, expected), check.normalize(case, got)
+            return check.compare(case, expected, got)
+        except Exception as error:  # an answer of an impossible form must not stop the judge
+            what = f"{type(error).__name__}: {error}"
+            return Difference((case.label, f"the answer can't be compared ({what})"), "error")
+
+    def _name_mistake(self, result: ExerciseResult) -> None:
+        """Give the first failure the name of the known mistake that explains it, if one does."""
+        failed = result.first_failure
+        if failed is None or failed.check.name not in self.evidence or failed.mistake:
+            return
+
+        def answers(mistake: Mistake, check: Check, cases: Sequence[Case]) -> list[Any]:
+            return self._reference(self._needs_torch(check)).answers(check, cases, mistake.parts)
+
+        failed.mistake = fitting_mistake(
+            self.details.mistakes, self.evidence, failed.check.name, answers
+        )
+
+    def _failed(
+        self,
+        check: Check,
+        failure: ChildFailed,
+        case: Case | None = None,
+        number: int = 0,
+        limit: float | None = None,
+    ) -> CheckResult:
+        """The verdict on a child that gave no answer; the next check gets a new one."""
+        torch = self._needs_torch(check)
+        worker = self.workers.pop(torch, None)
+        output = worker.output if worker is not None else ""
+        if worker is not None:
+            worker.close()
+        self.deaths += 1
+        lines = [case.label] if case is not None else []
+        lines += failure.lines
+        frames: tuple[wire.Frame, ...] = ()
+        if failure.raised is not None:
+            lines += [compare.show(failure.raised), *compare.about_raised(failure.raised)]
+            frames = failure.raised.frames
+            if "ExerciseNotStarted" in failure.raised.types:
+                return CheckResult(check, "not started", lines=[failure.raised.message])
+        if failure.status == "timeout" and limit is not None:
+            lines.append(f"time limit of this check: {limit:.0f} s")
+        hangs = case is not None and failure.status == "timeout"
+        return CheckResult(
+            check, failure.status, case=case, case_number=number, lines=lines, frames=frames,
+            output=output, mistake=case.notes.get("if_timeout") if case and hangs else None,
+        )  # fmt: skip
+
+    def _needs_torch(self, check: Check) -> bool:
+        return self.exercise.needs_torch or bool(
+            {"torch", "cuda", "tiny", "smollm2"} & set(check.needs)
+        )
+
+    def _worker(self, torch: bool) -> Worker:
+        worker = self.workers.get(torch)
+        if worker is None or not worker.alive:
+            worker = Worker(replace(self.source, torch=torch, device=self._chosen(torch)))
+            worker.start()
+            self.workers[torch] = worker
+        return worker
+
+    def _reference(self, torch: bool) -> Reference:
+        if torch not in self.references:
+            self.references[torch] = Reference(
+                self.exercise.reference_parts(),
+                torch=torch,
+                device=self._chosen(torch),
+                slot=self.exercise.slot,
+            )
+        return self.references[torch]
+
+    def _chosen(self, torch: bool) -> str:
+        """Where tensor checks run. "auto" stays on the CPU: checks that need a GPU say so."""
+        return "cuda" if torch and self.options.device == "cuda" else "cpu"
+
+
+def learner_source(exercise: Exercise, file: Path) -> Source:
+    """What the child loads to grade `file`."""
+    return Source(
+        file=file.resolve(),
+        symbols=exercise.symbols,
+        torch=exercise.needs_torch,
+        slot=exercise.slot,
+    )
+
+
+def reference_source(exercise: Exercise) -> Source:
+    """What the child loads to grade the reference itself (self-test and `--doctor`)."""
+    return Source(
+        parts=exercise.reference_parts(), torch=exercise.needs_torch, slot=exercise.slot
+    )

@@ -1,0 +1,336 @@
+"""Owns the child process: starts it, talks to it, watches its time, memory and output, ends it.
+
+The process has its own session, so that all it started ends with it and Ctrl-C reaches the judge
+only. Needs a POSIX system (Linux, macOS, WSL).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from judge import watch, wire
+from judge.api import Status
+
+ROOT = Path(__file__).resolve().parents[1]
+MAX_OUTPUT = 16 * 1024 * 1024
+KEPT_OUTPUT = 20_000
+PLAIN_MEMORY = 2 * 1024**3  # address space of a child without torch
+TORCH_MEMORY = 8 * 1024**3  # resident; torch reserves far more address space than it uses
+IMPORT_LIMIT_S = 10.0
+TORCH_IMPORT_LIMIT_S = 60.0
+TICK_S = 0.05
+PATIENCE = 4  # a child that gets no CPU has up to this many times its limit
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a child loads: `file` with `symbols`, and `parts` that come from "module:name" strings."""
+
+    file: Path | None = None
+    symbols: tuple[str, ...] = ()
+    parts: Mapping[str, str] = field(default_factory=dict)
+    torch: bool = False
+    device: str = "cpu"
+    slot: str | None = None
+
+
+class ChildFailed(Exception):
+    """The child gave no answer: `status` and `lines` say why."""
+
+    def __init__(self, status: Status, *lines: str, raised: wire.Raised | None = None) -> None:
+        super().__init__(lines[0] if lines else status)
+        self.status = status
+        self.lines = lines
+        self.raised = raised
+
+
+class Worker:
+    """One child process. `start` and `ask` do not wait; `ready` and `answer` do."""
+
+    def __init__(self, source: Source, *, foreground: bool = False) -> None:
+        self.source = source
+        self.foreground = foreground
+        self.info: dict[str, Any] | None = None
+        self.output = ""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._number = 0
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def _pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None
+
+    def start(self) -> None:
+        """Start the process and tell it what to load."""
+        if sys.platform == "win32":
+            raise RuntimeError("the judge needs a POSIX system; on Windows use WSL")
+        request_read, self._request = os.pipe()
+        self._result, result_write = os.pipe()
+        captured = None if self.foreground else subprocess.PIPE
+        folder = self.source.file.parent if self.source.file else ROOT
+        paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(paths),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONIOENCODING": "utf-8:backslashreplace",
+        }
+        command = [sys.executable, "-P", "-m", "judge.child", str(request_read), str(result_write)]
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=None if self.foreground else subprocess.DEVNULL,
+                stdout=captured,
+                stderr=None if self.foreground else subprocess.STDOUT,
+                cwd=folder,
+                env=environment,
+                pass_fds=(request_read, result_write),
+                start_new_session=not self.foreground,
+            )
+        finally:
+            os.close(request_read)
+            os.close(result_write)
+        self._open_channels()
+        self._outgoing += wire.encode(self._setup())
+
+    def _open_channels(self) -> None:
+        assert self._process is not None
+        self._outgoing = bytearray()
+        self._incoming = bytearray()
+        self._printed = 0
+        self.output = ""
+        self.info = None
+        self._selector = selectors.DefaultSelector()
+        for fd in (self._request, self._result):
+            os.set_blocking(fd, False)
+        self._selector.register(self._result, selectors.EVENT_READ, "result")
+        if self._process.stdout is not None:
+            os.set_blocking(self._process.stdout.fileno(), False)
+            self._selector.register(self._process.stdout, selectors.EVENT_READ, "output")
+
+    def _setup(self) -> dict[str, Any]:
+        source = self.source
+        unlimited = self.foreground
+        return {
+            "file": str(source.file) if source.file else None,
+            "module": source.file.stem if source.file else None,
+            "symbols": list(source.symbols),
+            "parts": dict(source.parts),
+            "torch": source.torch,
+            "device": source.device,
+            "slot": source.slot,
+            "memory": 0 if unlimited or source.torch else PLAIN_MEMORY,
+            "cpu_s": 0 if unlimited else (1800 if source.torch else 120),
+        }
+
+    def ready(self) -> dict[str, Any]:
+        """Wait until the file is loaded. Raises ChildFailed if it can't be."""
+        if self.info is None:
+            limit = TORCH_IMPORT_LIMIT_S if self.source.torch else IMPORT_LIMIT_S
+            info = self._wait(limit, "importing the file")
+            if not isinstance(info, dict):
+                raise ChildFailed("error", "the result channel holds something that is no answer")
+            if isinstance(info.get("raised"), wire.Raised):
+                raise ChildFailed("error", "the file can't be imported", raised=info["raised"])
+            if "missing" in info:
+                names = ", ".join(str(name) for name in info["missing"])
+                raise ChildFailed("error", f"the file has no {names}")
+            self.info = info
+        return self.info
+
+    def ask(self, execute: str, payload: Any, parts: Mapping[str, str] | None = None) -> None:
+        """Send a case; `answer` collects what comes back. `parts` stand in for those loaded."""
+        self._number += 1
+        request = {
+            "number": self._number,
+            "execute": execute,
+            "payload": payload,
+            "parts": dict(parts or {}),
+        }
+        self._outgoing += wire.encode(request)
+        self._flush()
+
+    def answer(self, limit_s: float) -> Any:
+        """Wait for the answer to the case asked last. Raises ChildFailed."""
+        self.ready()
+        message = self._wait(limit_s, "running this check")
+        if not isinstance(message, dict) or message.get("number") != self._number:
+            raise ChildFailed("error", "the result channel holds something that is no answer")
+        return message.get("answer")
+
+    def _wait(self, limit_s: float, doing: str) -> Any:
+        """Pump the pipes until a whole message is there."""
+        started, cpu = time.monotonic(), watch.cpu_seconds(self._pid)
+        while True:
+            try:
+                message = self._take_message()
+            except wire.WireError as error:
+                raise ChildFailed("error", str(error)) from error
+            if message is not None:
+                self._drain_output()
+                return message[0]
+            ended = self._exited()  # looked at before the pipes, so that nothing is left in them
+            open_channel = self._pump(0.0 if ended else TICK_S)
+            if not open_channel or (ended and not self._incoming):
+                raise self._ended()
+            if self.foreground:
+                continue
+            self._check_bounds()
+            waited = time.monotonic() - started
+            if waited > limit_s:
+                self._check_time(waited, limit_s, watch.cpu_seconds(self._pid) - cpu, doing)
+
+    def _take_message(self) -> tuple[Any] | None:
+        size = wire.HEADER.size
+        if len(self._incoming) < size:
+            return None
+        text, blob = wire.sizes(bytes(self._incoming[:size]))
+        if len(self._incoming) < size + text + blob:
+            return None
+        body = bytes(self._incoming[size : size + text + blob])
+        del self._incoming[: size + text + blob]
+        return (wire.decode(body[:text], body[text:]),)
+
+    def _pump(self, timeout: float) -> bool:
+        """Move bytes; False once the result channel is closed."""
+        self._flush()
+        for key, _ in self._selector.select(timeout):
+            piece = _read(key.fd)
+            if piece is None:
+                continue
+            if not piece:
+                self._selector.unregister(key.fileobj)
+                if key.data == "result":
+                    return False
+            elif key.data == "result":
+                self._incoming += piece
+            else:
+                self._printed += len(piece)
+                text = piece.decode("utf-8", "replace")
+                self.output = (self.output + text)[-KEPT_OUTPUT:]
+        return True
+
+    def _flush(self) -> None:
+        while self._outgoing:
+            try:
+                written = os.write(self._request, self._outgoing[: 1 << 16])
+            except BlockingIOError:
+                return
+            except BrokenPipeError:  # the child has ended; its exit is reported by `_wait`
+                self._outgoing.clear()
+                return
+            del self._outgoing[:written]
+
+    def _drain_output(self) -> None:
+        while self._process is not None and self._process.stdout is not None:
+            piece = _read(self._process.stdout.fileno())
+            if not piece:
+                return
+            self._printed += len(piece)
+            self.output = (self.output + piece.decode("utf-8", "replace"))[-KEPT_OUTPUT:]
+            self._check_bounds()
+
+    def _check_bounds(self) -> None:
+        if self._printed > MAX_OUTPUT:
+            self.close()
+            raise ChildFailed("error", f"it printed more than {MAX_OUTPUT >> 20} MB and was stopped")
+        if self.source.torch and watch.resident_bytes(self._pid) > TORCH_MEMORY:
+            self.close()
+            raise ChildFailed("crashed", f"it used more than {TORCH_MEMORY >> 30} GB of memory")
+
+    def _check_time(self, waited: float, limit_s: float, cpu: float, doing: str) -> None:
+        """Time is up, unless the machine gave this process too little of it."""
+        busy = watch.state(self._pid) == "R"
+        if busy and cpu < limit_s / 2 and waited < PATIENCE * limit_s:
+            return
+        how = f"it was still computing ({cpu:.1f} s of CPU time)" if busy else "it was waiting"
+        self.close()
+        raise ChildFailed("timeout", f"no answer within {limit_s:.0f} s of {doing}; {how}")
+
+    def _ended(self) -> ChildFailed:
+        """Why a process that closed its channel has ended, or that it only closed the channel."""
+        assert self._process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._wait_for_exit()
+        self._pump(0.0)
+        self._drain_output()
+        code = self._process.poll()
+        self.close()
+        if code is None:
+            return ChildFailed("error", "it closed the judge's result channel")
+        if code < 0:
+            name = signal.Signals(-code).name
+            reason = " (out of CPU time)" if -code == signal.SIGXCPU else ""
+            return ChildFailed("crashed", f"the process died of {name}{reason}", *_fault(self.output))
+        return ChildFailed(
+            "crashed",
+            f"the process ended with exit code {code} before it answered",
+            "something in this code, or in what it calls, ends the process (os._exit?)",
+        )
+
+    def _wait_for_exit(self) -> None:
+        until = time.monotonic() + 1.0
+        while not self._exited() and time.monotonic() < until:
+            time.sleep(0.005)
+
+    def _exited(self) -> bool:
+        """Whether the process has ended, without reaping it: its group id must stay taken."""
+        assert self._process is not None
+        if not hasattr(os, "waitid"):
+            return self._process.poll() is not None
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, self._process.pid, flags) is not None
+
+    def close(self) -> None:
+        """End the process and everything that it started."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if self.foreground:
+                process.kill()
+            else:
+                os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        self._selector.close()
+        for fd in (self._request, self._result):
+            os.close(fd)
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def _read(fd: int) -> bytes | None:
+    """Bytes at hand; None if there are none yet, empty at the end."""
+    try:
+        return os.read(fd, 1 << 20)
+    except BlockingIOError:
+        return None
+
+
+def _fault(output: str) -> list[str]:
+    """Where a crash happened, from what faulthandler printed."""
+    _, found, rest = output.partition("Fatal Python error:")
+    lines = [line.strip() for line in rest.splitlines() if line.strip().startswith("File ")]
+    return lines[:3] if found else []

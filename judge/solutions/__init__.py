@@ -1,0 +1,1 @@
+"""References of the exercises that are plain functions and no part of the engine."""

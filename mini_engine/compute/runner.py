@@ -1,0 +1,93 @@
+"""Owns the forward pass of one step: from a schedule to one sampled token per finished chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+from mini_engine.compute.model import Model
+from mini_engine.interfaces import Attention, BuildBatch, Chunk, KVCache, Sampler, Schedule
+
+Observe = Callable[[Schedule, Tensor], None]
+
+
+class ModelRunner:
+    """Runs the model on scheduled chunks; the parts come from outside and can be replaced.
+
+    `observe`, where set, is called in each step with the schedule and the logits of the sampled
+    rows [num_samples, vocab_size], before sampling.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        kv_cache: KVCache,
+        build_batch: BuildBatch,
+        attention: Attention,
+        sampler: Sampler,
+        device: torch.device | str | None = None,
+        observe: Observe | None = None,
+    ) -> None:
+        self.model = model
+        self.kv_cache = kv_cache
+        self.build_batch = build_batch
+        self.attention = attention
+        self.sampler = sampler
+        self.device = model.device if device is None else torch.device(device)
+        self.observe = observe
+
+    @torch.inference_mode()
+    def run(self, schedule: Schedule) -> dict[str, int]:
+        """Compute the step's chunks; returns request id -> sampled token, in batch order.
+
+        Afterwards the cache holds K and V of every scheduled token. The schedule is not changed.
+        """
+        if not schedule.chunks:
+            return {}
+        batch = self.build_batch(schedule.chunks, self.kv_cache.block_size)
+        plan = self.attention.plan(batch)
+        batch = batch.to(self.device)
+
+        def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+            # Written before anything attends: tokens of this step see one another, and a request
+            # may share blocks that another one fills in this very step.
+            self.kv_cache.write(layer, key, value, batch.slot_mapping)
+            keys, values = self.kv_cache.layer(layer)
+            return self.attention(query, keys, values, plan)
+
+        hidden = self.model(batch.token_ids, batch.positions, attend)  # [num_tokens, hidden_size]
+        requests = [chunk.request for chunk in schedule.chunks if chunk.samples]
+        if not requests:
+            return {}
+        logits = self.model.logits(hidden[batch.logits_rows])  # [num_samples, vocab_size]
+        if self.observe is not None:
+            self.observe(schedule, logits)
+        token_ids = self.sampler(logits, requests)
+        if len(token_ids) != len(requests):
+            raise RuntimeError(
+                f"the sampler gave {len(token_ids)} tokens for {len(requests)} requests"
+            )
+        return {r.request_id: token for r, token in zip(requests, token_ids, strict=True)}
+
+    @torch.inference_mode()
+    def poison(self, chunks: Sequence[Chunk], free_blocks: Iterable[int], number: float) -> None:
+        """Debug mode, before `run`: fill with `number` every slot that the step must not read.
+
+        These are the slots of a chunk's block table at or beyond its start (the step writes some of
+        them first) and all of `free_blocks`, which are free and have no name. `number` must be
+        finite: masked attention multiplies unwritten values by zero, and zero times infinity is
+        NaN.
+        """
+        block_size = self.kv_cache.block_size
+        slots = [
+            block_id * block_size + offset
+            for chunk in chunks
+            for index, block_id in enumerate(chunk.request.block_table)
+            for offset in range(block_size)
+            if index * block_size + offset >= chunk.start
+        ]
+        slots += [b * block_size + offset for b in free_blocks for offset in range(block_size)]
+        if slots:
+            self.kv_cache.fill_slots(torch.tensor(slots, device=self.device), number)

@@ -1,0 +1,21 @@
+# mistake: rounded down to the value below
+"""int() cuts the fraction off."""
+
+from mini_engine.latency import (
+    goodput,
+    inter_token_latencies,
+    percentile,
+    time_per_output_token,
+    time_to_first_token,
+)
+
+__all__ = ["goodput", "inter_token_latencies", "percentile", "time_per_output_token",
+           "time_to_first_token"]
+reference = {name: globals()[name] for name in __all__}
+
+
+def percentile(values, q):
+    values = sorted(values)
+    if not values or not 0 <= q <= 100:
+        raise ValueError(q)
+    return values[int((len(values) - 1) * q / 100)]

@@ -1,0 +1,17 @@
+# mistake: one token of the budget kept for the prompt's own sample
+"""A slot is kept for the token that the prompt will sample."""
+
+def prefill_chunks(prompt_tokens, num_decodes, budget):
+    for value in (prompt_tokens, num_decodes, budget):
+        if type(value) is not int:
+            raise TypeError(f"expected an int, got {value!r}")
+    if prompt_tokens < 1 or num_decodes < 0 or budget < 1:
+        raise ValueError("out of range")
+    space = budget - num_decodes
+    if space <= 0:
+        raise ValueError(f"{num_decodes} decodes use up the budget of {budget}")
+    space = space - 1
+    if space == 0:
+        raise ValueError(f"{num_decodes} decodes and the sample use up the budget of {budget}")
+    full, rest = divmod(prompt_tokens, space)
+    return [space] * full + ([rest] if rest else [])
