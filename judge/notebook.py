@@ -27,6 +27,7 @@ STYLE = (
     "border:1px solid #767676"
 )
 CELL = "padding:3px 10px;text-align:left;border:1px solid #c8c8c8;color:#1a1a1a;background:#ffffff"
+CAPTION = "text-align:left;font-weight:bold;color:#1a1a1a;background:#ffffff;padding:3px 10px"
 COLOURS = {"PASS": "#00563f", "FAIL": "#8f1d14", "ERROR": "#8f1d14", "TIMEOUT": "#8f1d14",
            "CRASH": "#8f1d14"}  # fmt: skip
 
@@ -106,17 +107,23 @@ def predict(
         return None
     layout = {"width": "max-content", "min_height": "34px"}
     if choices:
-        widget = ipywidgets.RadioButtons(
+        widget = _described(ipywidgets.RadioButtons)(
             options=list(choices), value=None, description="Yours:", layout=layout
         )
     else:
-        widget = ipywidgets.Text(
+        widget = _described(ipywidgets.Text)(
             placeholder=f"a number{' in ' + unit if unit else ''}, then Enter",
             description="Yours:",
             continuous_update=False,
         )
     widget.observe(_storing(key, question, widget), names="value")
     return widget
+
+
+def _described(widget_class: Any) -> Any:
+    """The class with a text form for viewers without widgets; it is what a saved chapter shows."""
+    text = "<a field for your prediction; run this cell to fill it in>"
+    return type(widget_class.__name__, (widget_class,), {"__repr__": lambda self: text})
 
 
 def _choices_html(choices: Sequence[str] | None, unit: str) -> str:
@@ -183,7 +190,7 @@ def predictions(outcomes: Mapping[str, tuple[str, Any]]) -> None:
 
 def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """An accessible table: caption, column headers with scope, words in every cell."""
-    parts = [f'<table style="{STYLE}"><caption style="text-align:left;font-weight:bold">'
+    parts = [f'<table style="{STYLE}"><caption style="{CAPTION}">'
              f"{html.escape(caption)}</caption><thead><tr>"]  # fmt: skip
     parts += [f'<th scope="col" style="{CELL}">{html.escape(name)}</th>' for name in head]
     parts.append("</tr></thead><tbody>")
