@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from judge import engine_checks
+from judge import engine_checks, engine_run
 from judge.api import Case, Check, Difference
 from judge.compare import about_raised, show
 from judge.wire import Raised
@@ -36,12 +36,12 @@ def events(payload: Any) -> dict[str, bool]:
     """Which of EVENTS the schedule of a workload has."""
     from mini_engine.engine import LLMEngine
 
-    runner = engine_checks.MadeUpTokens(payload["token_seed"], payload["vocab_size"])
+    runner = engine_run.MadeUpTokens(payload["token_seed"], payload["vocab_size"])
     engine = LLMEngine(runner=runner, **payload["options"])
-    engine_checks._serve(engine, payload)
+    engine_run.serve(engine, payload)
     trace = engine.trace
     cut = any(
-        record.computed[name] + count < engine_checks._prompt_length(payload, name)
+        record.computed[name] + count < engine_checks.prompt_length(payload, name)
         for record in trace
         for name, count in record.scheduled.items()
     )
@@ -105,7 +105,7 @@ def same_tokens(case: Case, expected: Any, got: Any) -> Difference | None:
     if not firsts:
         return None
     step, request_id, number, tokens, have, tops = min(firsts, key=lambda first: first[:3])
-    position = engine_checks._prompt_length(case.payload, request_id) + number
+    position = engine_checks.prompt_length(case.payload, request_id) + number
     theirs = got["tops"].get(request_id, [])
     words = pieces(case.payload["model"])
     record = next(record for record in expected["trace"] if record["step"] == step)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from judge.api import Context
-from judge.engine_checks import _serve as serve
+from judge.engine_run import serve
 from judge.execute import attempt
 from judge.tensor_calls import TOP, threads
 from mini_engine.compute.adapters import ContiguousAttention, SingleRequestAttention
