@@ -83,8 +83,9 @@ def _equal(old: Any, new: Any) -> bool:
 class WatchedModel:
     """The model as a generate loop sees it; notes every pass, and checks what it is given."""
 
-    def __init__(self, model: Any, most_passes: int) -> None:
+    def __init__(self, model: Any, most_passes: int, session: object) -> None:
         self._model = model
+        self.session = session  # the same object for all runs of one case
         self._most_passes = most_passes
         self.config, self.dtype, self.device = model.config, model.dtype, model.device
         self.passes: list[Any] = []  # [token ids, positions] of each
@@ -148,13 +149,11 @@ def generate(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
     """
     from judge.tensor_engine import load
 
-    models: dict[Any, Any] = {}
     answers = []
+    session = object()
     for run in payload["runs"]:
-        key = (run["model"], run["seed"])
-        if key not in models:
-            models[key] = load(run["model"], run["seed"], context.device)
-        watched = WatchedModel(models[key], len(run["prompt"]) + run["max_tokens"])
+        model = load(run["model"], run["seed"], context.device)
+        watched = WatchedModel(model, len(run["prompt"]) + run["max_tokens"], session)
         prompt = list(run["prompt"])
         count = torch.get_num_threads() if run["model"] == "smollm2" else 1
         with threads(count), torch.no_grad():

@@ -34,8 +34,9 @@ def run(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
         return attempt(_run, parts, payload, context)
 
 
+@functools.lru_cache(maxsize=8)
 def load(name: str, seed: int, device: str, rope: Any = apply_rope) -> Any:
-    """A tiny random model, or SmolLM2, which must be on this machine."""
+    """A tiny random model, or SmolLM2, which must be on this machine. Kept, as most cases share one."""
     if name != "smollm2":
         return random_model(TINY[name], seed, device, apply_rope=rope)
     from mini_engine.config import DEFAULT_MODEL
