@@ -66,8 +66,8 @@ class Check:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A known wrong implementation. Its name is shown only if it explains the first failing check (it
-    gives the learner's answers in every case) and no other check contradicts it; see `diagnosis`.
+    """A known wrong implementation. Its name is shown only if it explains the first failing check
+    (the learner's answers in every case) and no other check contradicts it; see `diagnosis`.
 
     `parts` maps a symbol of the exercise to "module:name"; the others are the reference's. `checks`
     limits it to some checks (all if empty).

@@ -59,7 +59,7 @@ def show(value: Any, limit: int = 300) -> str:
 
 
 def value_lines(expected: Any, got: Any) -> tuple[str, ...]:
-    """"expected ..., got ...", with the sentence that a surprising type or a tensor needs."""
+    """The lines "expected ..., got ..." and what a surprising type or a tensor needs beside."""
     if isinstance(expected, Array) and isinstance(got, Array):
         return array_difference(expected, got) or ()
     wanted, found = show(expected), show(got)
@@ -180,12 +180,13 @@ def function_answer(case: Case, expected: Any, got: Any) -> Difference | None:
 
 
 def script_answer(case: Case, expected: Any, got: Any) -> Difference | None:
-    """Compare for `judge.execute:call_script`: the first call that went wrong, and the state before."""
+    """Compare for `judge.execute:call_script`: the first wrong call, and the state before it."""
     calls = script_lines(case.payload)
     if not isinstance(got, list):
         return error_or_wrong(expected, got, (calls[0],))
+    nothing: dict[str, Any] = {"value": Foreign("missing", "no answer")}
     for number, want in enumerate(expected):
-        have = got[number] if number < len(got) else {"value": Foreign("missing", "no answer")}
+        have = got[number] if number < len(got) else nothing
         context = _calls_before(calls, got, number) + _state_before(case.payload, got, number)
         if not same(want["value"], have["value"]):
             return error_or_wrong(want["value"], have["value"], context)

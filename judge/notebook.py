@@ -7,6 +7,7 @@ that changes from run to run is shown: no times, no seeds, no paths of this mach
 from __future__ import annotations
 
 import html
+import importlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +27,7 @@ STYLE = (
     "border:1px solid #767676"
 )
 CELL = "padding:3px 10px;text-align:left;border:1px solid #c8c8c8;color:#1a1a1a;background:#ffffff"
+CAPTION = "text-align:left;font-weight:bold;color:#1a1a1a;background:#ffffff;padding:3px 10px"
 COLOURS = {"PASS": "#00563f", "FAIL": "#8f1d14", "ERROR": "#8f1d14", "TIMEOUT": "#8f1d14",
            "CRASH": "#8f1d14"}  # fmt: skip
 
@@ -33,7 +35,8 @@ COLOURS = {"PASS": "#00563f", "FAIL": "#8f1d14", "ERROR": "#8f1d14", "TIMEOUT": 
 def grade(name: str, *, model: str = "tiny") -> None:
     """Grade an exercise, a topic or a chapter and show the verdicts as tables.
 
-    The file is read afresh, in a process of its own. `model` "smollm2" also runs the checks on SmolLM2.
+    The file is read afresh, in a process of its own. `model` "smollm2" also runs the checks on
+    SmolLM2.
     """
     if model not in ("tiny", "smollm2"):
         raise ValueError(f"model must be tiny or smollm2, got {model!r}")
@@ -104,17 +107,23 @@ def predict(
         return None
     layout = {"width": "max-content", "min_height": "34px"}
     if choices:
-        widget = ipywidgets.RadioButtons(
+        widget = _described(ipywidgets.RadioButtons)(
             options=list(choices), value=None, description="Yours:", layout=layout
         )
     else:
-        widget = ipywidgets.Text(
+        widget = _described(ipywidgets.Text)(
             placeholder=f"a number{' in ' + unit if unit else ''}, then Enter",
             description="Yours:",
             continuous_update=False,
         )
     widget.observe(_storing(key, question, widget), names="value")
     return widget
+
+
+def _described(widget_class: Any) -> Any:
+    """The class with a text form for viewers without widgets; it is what a saved chapter shows."""
+    text = "<a field for your prediction; run this cell to fill it in>"
+    return type(widget_class.__name__, (widget_class,), {"__repr__": lambda self: text})
 
 
 def _choices_html(choices: Sequence[str] | None, unit: str) -> str:
@@ -127,7 +136,7 @@ def _storing(key: str, question: str, widget: Any) -> Callable[[Any], None]:
     def store(change: Any) -> None:
         problem = store_prediction(key, question, change["new"])
         widget.description = "Yours:" if problem is None else "Not saved:"
-        widget.description_tooltip = problem or ""
+        widget.tooltip = problem
 
     return store
 
@@ -173,13 +182,15 @@ def predictions(outcomes: Mapping[str, tuple[str, Any]]) -> None:
     for key, (question, outcome) in outcomes.items():
         entry = known.get(key)
         answer = entry.get("answer") if isinstance(entry, dict) else None
-        rows.append((question, "no prediction" if answer in (None, "") else str(answer), str(outcome)))
+        rows.append(
+            (question, "no prediction" if answer in (None, "") else str(answer), str(outcome))
+        )
     _display(_table("Your predictions", ("question", "you said", "it was"), rows))
 
 
 def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """An accessible table: caption, column headers with scope, words in every cell."""
-    parts = [f'<table style="{STYLE}"><caption style="text-align:left;font-weight:bold">'
+    parts = [f'<table style="{STYLE}"><caption style="{CAPTION}">'
              f"{html.escape(caption)}</caption><thead><tr>"]  # fmt: skip
     parts += [f'<th scope="col" style="{CELL}">{html.escape(name)}</th>' for name in head]
     parts.append("</tr></thead><tbody>")
@@ -203,6 +214,5 @@ def _note(lines: Sequence[str]) -> str:
 
 
 def _display(text: str) -> None:
-    from IPython.display import HTML, display
-
-    display(HTML(text))
+    show = importlib.import_module("IPython.display")
+    show.display(show.HTML(text))

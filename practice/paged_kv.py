@@ -28,7 +28,8 @@ class BlockPool:
     def __init__(self, num_blocks: int) -> None:
         """All blocks are free, in the order of their ids.
 
-        Raises TypeError unless num_blocks is an int (a bool is not one), ValueError if it is below 1.
+        Raises TypeError unless num_blocks is an int (a bool is not one), ValueError if it is below
+        1.
         """
         raise ExerciseNotStarted("BlockPool.__init__")
 
@@ -64,7 +65,7 @@ class BlockPool:
         raise ExerciseNotStarted("BlockPool.ref_count")
 
     def free_block_ids(self) -> list[int]:
-        """The free list, the block that is handed out next first. The caller may change the list."""
+        """The free list, what is handed out next first. The caller may change the returned list."""
         raise ExerciseNotStarted("BlockPool.free_block_ids")
 
 

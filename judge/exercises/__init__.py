@@ -1,4 +1,4 @@
-"""Owns the table of exercises. Ids never change and carry no numbers; `chNN` means a whole chapter."""
+"""Owns the table of exercises. Ids never change and carry no numbers; `chNN` is a whole chapter."""
 
 from __future__ import annotations
 

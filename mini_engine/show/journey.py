@@ -24,6 +24,7 @@ from mini_engine.show.markup import (
 VLLM_VERSION, SGLANG_VERSION = "0.33.0", "0.5.23"
 SERVER, ENGINE, DEVICE = "server process, CPU", "engine process, CPU", "GPU"
 LANE_FILL = {SERVER: "#fde3b3", ENGINE: "#cfe3f7", DEVICE: "url(#hatch)"}
+CODE = f"background:{PAPER};color:{INK}"
 LANES = (SERVER, ENGINE, DEVICE)
 BOX, PITCH, LANE_HEIGHT, LEFT = (108, 46), 126, 96, 120
 
@@ -240,7 +241,7 @@ def _names() -> str:
         row = [cell(f"{number} {escape(stop.title)}", head="row"), cell(escape(stop.lane))]
         for name in (_ours(stop), stop.vllm, stop.sglang):
             symbol, _, place = name.partition(", ")
-            text = tag("code", escape(symbol)) if place else escape(symbol)
+            text = tag("code", escape(symbol), style=CODE) if place else escape(symbol)
             row.append(cell(f"{text}<br/>{escape(place)}" if place else text))
         rows.append(row)
     label = "the stops and their names in three engines"

@@ -58,7 +58,7 @@ def figure(content: str, sentence: str) -> Figure:
     caption = tag("figcaption", escape(sentence), style=f"color:{INK};margin-top:6px")
     style = (
         f"background:{PAPER};color:{INK};padding:10px;margin:0;overflow-x:auto;"
-        "font-family:sans-serif;font-size:13px"
+        "font-family:sans-serif;font-size:13px;line-height:1.35"
     )
     return Figure(tag("figure", content + caption, style=style, aria_label=sentence), sentence)
 

@@ -26,7 +26,7 @@ def step_slider(
     draw: Draw,
     *,
     trace: Callable[[str], Sequence[StepRecord]] | None = None,
-    prompt: str = "",
+    prompt: str = "Once upon a time",
     height: int = 380,
     **options: Any,
 ) -> Any:

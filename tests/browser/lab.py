@@ -35,7 +35,7 @@ IDLE = """() => {
 }"""
 RUN_ALL = "() => window.jupyterapp.commands.execute('notebook:run-all-cells').then(() => null)"
 CONTENT = "() => window.jupyterapp.shell.currentWidget.context.model.toJSON()"
-SCROLLER = ".jp-WindowedPanel-outer, .jp-Notebook"
+SCROLLER = ".jp-WindowedPanel-outer"  # the part of a notebook that scrolls
 
 
 def find_browser() -> str | None:
@@ -167,3 +167,19 @@ def take_screenshots(page: Any, folder: Path, name: str) -> list[Path]:
         scroller.evaluate("element => element.scrollBy(0, element.clientHeight * 0.9)")
         if scroller.evaluate("element => element.scrollTop") <= before or len(pictures) == 60:
             return pictures
+
+
+def scroll_to(page: Any, selector: str) -> None:
+    """Scroll down until an element is there; JupyterLab keeps only the cells near the view.
+
+    Raises AssertionError if the end of the notebook comes first.
+    """
+    scroller = page.locator(SCROLLER).first
+    scroller.evaluate("element => element.scrollTo(0, 0)")
+    page.wait_for_timeout(400)
+    while page.locator(selector).count() == 0:
+        before = scroller.evaluate("element => element.scrollTop")
+        scroller.evaluate("element => element.scrollBy(0, element.clientHeight * 0.5)")
+        page.wait_for_timeout(400)
+        at_the_end = scroller.evaluate("element => element.scrollTop") <= before
+        assert not at_the_end, f"the notebook has no {selector}"

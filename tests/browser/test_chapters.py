@@ -13,7 +13,14 @@ from typing import Any
 import nbformat
 import pytest
 
-from tests.browser.lab import ROOT, errors_in, run_all_cells, running_lab, take_screenshots
+from tests.browser.lab import (
+    ROOT,
+    errors_in,
+    run_all_cells,
+    running_lab,
+    scroll_to,
+    take_screenshots,
+)
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
@@ -43,12 +50,14 @@ def test_a_chapter_runs_in_the_browser(chapter: Path, page: Any, tmp_path: Path)
         pictures = take_screenshots(page, folder, chapter.stem)
         assert errors_in(notebook) == []
         assert pictures
-        if "ipywidgets" in chapter.read_text(encoding="utf-8"):
+        text = chapter.read_text(encoding="utf-8")
+        if "step_slider" in text or "ipywidgets" in text:
             move_the_first_slider(page, folder / f"{chapter.stem}-slider.png")
 
 
 def move_the_first_slider(page: Any, picture: Path) -> None:
     """One key press moves it by a step: widgets work by keyboard, and moving one breaks nothing."""
+    scroll_to(page, HANDLE)
     handle = page.locator(HANDLE).first
     handle.scroll_into_view_if_needed()
     before = handle.get_attribute("aria-valuenow")

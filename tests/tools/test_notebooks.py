@@ -166,6 +166,7 @@ def test_what_is_allowed_stays_allowed(tmp_path: Path) -> None:
     notebook["cells"][2]["metadata"] = {"tags": [rules.ERROR_TAG, rules.IGNORE_TAG]}
     notebook["metadata"]["mini_engine"] = {"ignored_outputs": 1}
     notebook["cells"][4].update(source="slider.observe(f)", outputs=[])
+    text(notebook, 6, "\n\n\nprint(1)" * 11)
     assert complaints(notebook, tmp_path) == []
 
 
