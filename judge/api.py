@@ -66,8 +66,8 @@ class Check:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A known wrong implementation. Its name is shown only if it explains the first failing check (it
-    gives the learner's answers in every case) and no other check contradicts it; see `diagnosis`.
+    """A known wrong implementation. Its name is shown only if it explains the first failing check
+    (the learner's answers in every case) and no other check contradicts it; see `diagnosis`.
 
     `parts` maps a symbol of the exercise to "module:name"; the others are the reference's. `checks`
     limits it to some checks (all if empty).
@@ -168,7 +168,8 @@ class ExerciseResult:
             return "not started"
         if any(r.status == "passed" for r in contract):
             return "skipped" if any(r.status == "skipped" for r in contract) else "passed"
-        return "skipped"
+        ran = [r for r in self.results if r.status in ("passed", *FAILED)]
+        return "passed" if ran and not contract else "skipped"  # only policy was asked for
 
     @property
     def first_failure(self) -> CheckResult | None:

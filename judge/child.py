@@ -94,7 +94,7 @@ def _limit(setup: Any) -> None:
     if setup["memory"]:
         resource.setrlimit(resource.RLIMIT_AS, (setup["memory"], setup["memory"]))
     if setup["cpu_s"]:
-        soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
         ceiling = setup["cpu_s"] if hard == resource.RLIM_INFINITY else min(setup["cpu_s"], hard)
         resource.setrlimit(resource.RLIMIT_CPU, (ceiling, hard))
     if sys.platform == "linux":  # if the judge is killed, this process goes with it

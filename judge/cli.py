@@ -1,7 +1,8 @@
 """Owns the command line of the judge: what `python practice/judge.py ...` does.
 
 Exit codes: 0 all that was asked for passed; 1 something failed; 2 wrong usage; 3 nothing failed but
-something is not started; 4 nothing failed but checks were skipped here (no GPU, no model); 130 Ctrl-C.
+something is not started; 4 nothing failed but checks were skipped here (no GPU, no model); 130
+Ctrl-C.
 """
 
 from __future__ import annotations
@@ -42,7 +43,11 @@ def parser() -> argparse.ArgumentParser:
     add("--debug", metavar="CHECK", help="run the failing case here: prints visible, pdb usable")
     add("--repro", metavar="CHECK", help="write the failing case as a small script of its own")
     add("--list", action="store_true", help="all exercises")
-    add("--doctor", action="store_true", help="versions, devices, model; the reference against itself")
+    add(
+        "--doctor",
+        action="store_true",
+        help="versions, devices, model; the reference against itself",
+    )
     add("--json", action="store_true", help="the verdict as JSON")
     add("--no-color", action="store_true")
     add("-v", "--verbose", action="store_true", help="all frames of a traceback, not only yours")

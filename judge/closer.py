@@ -1,4 +1,4 @@
-"""Owns the closer look at one failing case: `--debug` runs it in the foreground, `--repro` writes it down."""
+"""Owns the closer look at one failing case: `--debug` runs it here, `--repro` writes it down."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ def debug(exercise: Exercise, folder: practice.Folder, options: Options, reporte
             got = worker.answer(0.0)  # a foreground worker has no time limit
         except ChildFailed as failure:
             reporter.line("-- end of your code's output")
-            for line in (*failure.lines, *([compare.show(failure.raised)] if failure.raised else ())):
+            for line in (
+                *failure.lines,
+                *([compare.show(failure.raised)] if failure.raised else ()),
+            ):
                 reporter.line(f"  {line}")
             return 1
     reporter.line("-- end of your code's output")
@@ -119,16 +122,17 @@ def python_lines(check: Check, case: Case) -> list[str]:
 def header(
     exercise: Exercise, check: Check, found: CheckResult, seed: int, folder: practice.Folder
 ) -> str:
-    """Imports of a repeated case; every path is relative to the script, so that it can be moved along."""
+    """Imports of a repeated case; paths are relative to the script, so both can move together."""
     root = os.path.relpath(ROOT, folder.records)
     what = "\n".join(f"    {line}" for line in found.lines).replace('"""', "'''")
     return (
-        f'"""One failing case of the judge: {exercise.id} / {check.name}, seed {seed}.\n\n{what}\n"""\n\n'
+        f'"""One failing case of the judge: {exercise.id} / {check.name}, seed {seed}.\n\n'
+        f'{what}\n"""\n\n'
         "import sys\nfrom pathlib import Path\n\n"
         "HERE = Path(__file__).resolve().parent\n"
         f"sys.path.insert(0, str((HERE / {root!r}).resolve()))\n"
         f"sys.path.append(str(HERE / {folder.path.name!r}))\n\n"
-        f"from {Path(exercise.file).stem} import {', '.join(exercise.symbols)}  # noqa: E402, F401\n"
+        f"from {Path(exercise.file).stem} import {', '.join(exercise.symbols)}  # noqa: E402\n"
     )
 
 
@@ -137,8 +141,10 @@ def script_body(check: Check, case: Case, found: CheckResult, lines: list[str]) 
     text = ATTEMPT
     if check.execute == "judge.execute:call_function":
         wanted = found.expected["value"] if isinstance(found.expected, dict) else found.expected
-        return text + f"print({lines[0]!r})\nattempt(lambda: {lines[0]})\n" + (
-            f"print('expected')\nprint('   ', {compare.show(wanted)!r})\n"
+        return (
+            text
+            + f"print({lines[0]!r})\nattempt(lambda: {lines[0]})\n"
+            + (f"print('expected')\nprint('   ', {compare.show(wanted)!r})\n")
         )
     expected = found.expected if isinstance(found.expected, list) else []
     for number, line in enumerate(lines):
@@ -164,4 +170,3 @@ def generic_body(exercise: Exercise, check: Check, found: CheckResult, case_file
         f"print(resolve({check.execute!r})({{{parts}}}, payload, context))\n"
         f"print('expected:', {compare.show(found.expected, 4000)!r})\n"
     )
-

@@ -13,6 +13,7 @@ from judge.api import Case, Difference
 from judge.wire import Array, Foreign, Raised
 
 ATOL, RTOL = 1e-4, 1e-4  # float32 sums in another order; see FLOATS for plain Python floats
+HALF_ALIKE = 0.05
 FLOATS = 1e-9
 SHOWN_CALLS = 4
 
@@ -39,10 +40,29 @@ def same(expected: Any, got: Any, *, exact_errors: bool = False) -> bool:
     if isinstance(expected, float):
         return math.isclose(expected, got, rel_tol=FLOATS, abs_tol=FLOATS)
     if isinstance(expected, Array):
+        if exact_errors:
+            return alike(expected, got)
         return array_difference(expected, got) is None
     if isinstance(expected, Foreign):
         return expected.type_name == got.type_name and exact_errors
     return bool(expected == got)
+
+
+def alike(one: Array, other: Array) -> bool:
+    """Whether two wrong tensors look like one mistake: NaN in the same places, numbers nearly equal.
+
+    For naming mistakes only. Half precision loses digits in another order in other code.
+    """
+    import numpy
+
+    if (one.kind, one.dtype, one.shape) != (other.kind, other.dtype, other.shape):
+        return False
+    a, b = one.numpy(), other.numpy()
+    if a.dtype.kind != "f":
+        return bool((a == b).all())
+    tolerance = HALF_ALIKE if one.dtype in ("bfloat16", "float16") else RTOL
+    size = numpy.abs(a[numpy.isfinite(a)]).max(initial=1.0)
+    return bool(numpy.allclose(a, b, rtol=tolerance, atol=tolerance * size, equal_nan=True))
 
 
 def show(value: Any, limit: int = 300) -> str:
@@ -59,7 +79,7 @@ def show(value: Any, limit: int = 300) -> str:
 
 
 def value_lines(expected: Any, got: Any) -> tuple[str, ...]:
-    """"expected ..., got ...", with the sentence that a surprising type or a tensor needs."""
+    """The lines "expected ..., got ..." and what a surprising type or a tensor needs beside."""
     if isinstance(expected, Array) and isinstance(got, Array):
         return array_difference(expected, got) or ()
     wanted, found = show(expected), show(got)
@@ -180,12 +200,13 @@ def function_answer(case: Case, expected: Any, got: Any) -> Difference | None:
 
 
 def script_answer(case: Case, expected: Any, got: Any) -> Difference | None:
-    """Compare for `judge.execute:call_script`: the first call that went wrong, and the state before."""
+    """Compare for `judge.execute:call_script`: the first wrong call, and the state before it."""
     calls = script_lines(case.payload)
     if not isinstance(got, list):
         return error_or_wrong(expected, got, (calls[0],))
+    nothing: dict[str, Any] = {"value": Foreign("missing", "no answer")}
     for number, want in enumerate(expected):
-        have = got[number] if number < len(got) else {"value": Foreign("missing", "no answer")}
+        have = got[number] if number < len(got) else nothing
         context = _calls_before(calls, got, number) + _state_before(case.payload, got, number)
         if not same(want["value"], have["value"]):
             return error_or_wrong(want["value"], have["value"], context)

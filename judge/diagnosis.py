@@ -1,9 +1,10 @@
 """Owns naming a mistake: a name is given only if nothing that was seen contradicts it.
 
-Known mistakes are wrong implementations (`judge/mistakes/`). One fits if, put in the learner's place, it
-gives the learner's very answers in every case of the first failing check; if in every other check it
-is right too or gives the learner's answers; and if it is right wherever the learner is. A second,
-unrelated mistake elsewhere therefore does not hide a name, but a wrong explanation does not survive.
+Known mistakes are wrong implementations (`judge/mistakes/`). One fits if, put in the learner's
+place, it gives the learner's very answers in every case of the first failing check; if in every
+other check it is right too or gives the learner's answers; and if it is right wherever the learner
+is. A second, unrelated mistake elsewhere therefore does not hide a name, but a wrong explanation
+does not survive.
 """
 
 from __future__ import annotations
@@ -68,9 +69,7 @@ def _contradicted(
 
 
 def _passes(seen: Evidence, theirs: list[Any]) -> bool:
-    triples = zip(
-        seen.cases, _normal(seen, seen.expected), _normal(seen, theirs), strict=True
-    )
+    triples = zip(seen.cases, _normal(seen, seen.expected), _normal(seen, theirs), strict=True)
     return all(seen.check.compare(case, want, have) is None for case, want, have in triples)
 
 

@@ -1,4 +1,4 @@
-"""Owns the look at this machine: versions, devices, model, and the reference graded against itself."""
+"""Owns the look at this machine: versions, devices, model, the reference against itself."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def examine(reporter: Reporter) -> int:
         except importlib.metadata.PackageNotFoundError:
             version = "not installed"
         reporter.line(f"{name} {version}")
-    reporter.line(f"CPU cores: {len(os.sched_getaffinity(0)) if sys.platform == 'linux' else os.cpu_count()}")
+    reporter.line(
+        f"CPU cores: {len(os.sched_getaffinity(0)) if sys.platform == 'linux' else os.cpu_count()}"
+    )
     if importlib.util.find_spec("torch") is not None:
         torch = importlib.import_module("torch")
         built = torch.version.cuda
@@ -78,6 +80,6 @@ def examine(reporter: Reporter) -> int:
         failed = result.first_failure
         for line in failed.lines if failed else []:
             reporter.line(f"  {line}")
-    reporter.line("this machine is ready" if healthy else "this machine or this release has a fault; "
-                  "please report the lines above")  # fmt: skip
+    fault = "this machine or this release has a fault; please report the lines above"
+    reporter.line("this machine is ready" if healthy else fault)
     return 0 if healthy else 1

@@ -21,7 +21,9 @@ def raised(error: BaseException) -> Raised:
     try:
         message = str(error)
         message = message[:2000] if type(message) is str else "(no text)"
-    except BaseException:  # str() of a learner's exception can raise anything, and the verdict goes on
+    except (
+        BaseException
+    ):  # str() of a learner's exception can raise anything, and the verdict goes on
         message = "(str() of this exception raises)"
     types = tuple(kind.__name__ for kind in type(error).__mro__ if kind is not object)
     frames = [_frame(entry) for entry in _entries(error)]
@@ -72,10 +74,10 @@ def call_script(parts: Mapping[str, Any], payload: Any, context: Context) -> Any
 
     payload: {"class": symbol, "args": [...], "calls": [[name, args, kwargs], ...], "observe":
     [[name, args], ...], "spoil": bool}. Arguments may be `Ref`s to what earlier calls returned.
-    The answer is a list: the outcome of making the object ({"value": None} or a Raised), then for each call {"value": ...,
-    "state": [...]} with what the observing calls return afterwards. With `spoil` every list that
-    a call returned is overwritten right after it was recorded: a part must not depend on it. A name without
-    arguments that is no method is read as an attribute.
+    The answer is a list: the outcome of making the object ({"value": None} or a Raised), then for
+    each call {"value": ..., "state": [...]} with what the observing calls return afterwards. With
+    `spoil` every list that a call returned is overwritten right after it was recorded: a part must
+    not depend on it. A name without arguments that is no method is read as an attribute.
     """
     part = attempt(parts[payload["class"]], *payload["args"])
     if isinstance(part, Raised):

@@ -7,6 +7,7 @@ that changes from run to run is shown: no times, no seeds, no paths of this mach
 from __future__ import annotations
 
 import html
+import importlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -33,7 +34,8 @@ COLOURS = {"PASS": "#00563f", "FAIL": "#8f1d14", "ERROR": "#8f1d14", "TIMEOUT": 
 def grade(name: str, *, model: str = "tiny") -> None:
     """Grade an exercise, a topic or a chapter and show the verdicts as tables.
 
-    The file is read afresh, in a process of its own. `model` "smollm2" also runs the checks on SmolLM2.
+    The file is read afresh, in a process of its own. `model` "smollm2" also runs the checks on
+    SmolLM2.
     """
     if model not in ("tiny", "smollm2"):
         raise ValueError(f"model must be tiny or smollm2, got {model!r}")
@@ -127,7 +129,7 @@ def _storing(key: str, question: str, widget: Any) -> Callable[[Any], None]:
     def store(change: Any) -> None:
         problem = store_prediction(key, question, change["new"])
         widget.description = "Yours:" if problem is None else "Not saved:"
-        widget.description_tooltip = problem or ""
+        widget.tooltip = problem
 
     return store
 
@@ -173,7 +175,9 @@ def predictions(outcomes: Mapping[str, tuple[str, Any]]) -> None:
     for key, (question, outcome) in outcomes.items():
         entry = known.get(key)
         answer = entry.get("answer") if isinstance(entry, dict) else None
-        rows.append((question, "no prediction" if answer in (None, "") else str(answer), str(outcome)))
+        rows.append(
+            (question, "no prediction" if answer in (None, "") else str(answer), str(outcome))
+        )
     _display(_table("Your predictions", ("question", "you said", "it was"), rows))
 
 
@@ -203,6 +207,5 @@ def _note(lines: Sequence[str]) -> str:
 
 
 def _display(text: str) -> None:
-    from IPython.display import HTML, display
-
-    display(HTML(text))
+    show = importlib.import_module("IPython.display")
+    show.display(show.HTML(text))

@@ -27,7 +27,9 @@ class Folder:
         return self.path.parent
 
     def describe(self) -> str:
-        kind = "your copies" if self.own else "the stubs as published; make lab makes your own copies"
+        kind = (
+            "your copies" if self.own else "the stubs as published; make lab makes your own copies"
+        )
         return f"{shown(self.path)} ({kind})"
 
 

@@ -1,4 +1,4 @@
-"""Owns the record of what passed: `progress.json` beside the practice folder, one entry per exercise."""
+"""Owns the record of what passed: `progress.json`, one entry per exercise."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write_atomically(path: Path, data: Any) -> None:
 
 
 class Progress:
-    """What is known about each exercise. A file that can't be read is kept aside, never overwritten."""
+    """What is known about each exercise. A file that can't be read is kept aside."""
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
@@ -61,7 +61,7 @@ class Progress:
         return self.entries.get(exercise.id, {})
 
     def status(self, exercise: Exercise) -> str:
-        """"passed" only for the code as it is now; "edited" if it was changed since it passed."""
+        """ "passed" only for the code as it is now; "edited" if it was changed since it passed."""
         entry = self.entry(exercise)
         if not entry.get("status"):
             return "not tried"

@@ -1,4 +1,4 @@
-"""Owns the answers of the reference, and of the known mistakes, which run where the reference runs."""
+"""Owns the answers of the reference, and of the known mistakes, which run where it runs."""
 
 from __future__ import annotations
 

@@ -64,7 +64,9 @@ class Reporter:
         note = ""
         if result.status == "not started":
             note = f" ({result.lines[0]} is a stub)"
-        elif result.status in ("skipped", "not run") or (result.status == "passed" and result.lines):
+        elif result.status in ("skipped", "not run") or (
+            result.status == "passed" and result.lines
+        ):
             note = f" ({result.lines[0]})"
         self.labelled(f"  {label:<11}", f"{result.check.name:<16} {result.check.title}{note}")
 
@@ -97,7 +99,7 @@ class Reporter:
 
 
 def counts(results: Sequence[CheckResult]) -> str:
-    """"N of M checks passed; K not run". Never says that all passed while some were not run."""
+    """ "N of M checks passed; K not run". Never says that all passed while some were not run."""
     run = [r for r in results if r.status not in ("skipped", "not run")]
     passed = sum(r.status == "passed" for r in run)
     text = f"{passed} of {len(run)} checks passed"

@@ -291,6 +291,4 @@ def learner_source(exercise: Exercise, file: Path) -> Source:
 
 def reference_source(exercise: Exercise) -> Source:
     """What the child loads to grade the reference itself (self-test and `--doctor`)."""
-    return Source(
-        parts=exercise.reference_parts(), torch=exercise.needs_torch, slot=exercise.slot
-    )
+    return Source(parts=exercise.reference_parts(), torch=exercise.needs_torch, slot=exercise.slot)

@@ -35,7 +35,7 @@ PATIENCE = 4  # a child that gets no CPU has up to this many times its limit
 
 @dataclass(frozen=True)
 class Source:
-    """What a child loads: `file` with `symbols`, and `parts` that come from "module:name" strings."""
+    """What a child loads: `symbols` of `file`, and `parts` given as "module:name" strings."""
 
     file: Path | None = None
     symbols: tuple[str, ...] = ()
@@ -70,7 +70,10 @@ class Worker:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -255,7 +258,9 @@ class Worker:
     def _check_bounds(self) -> None:
         if self._printed > MAX_OUTPUT:
             self.close()
-            raise ChildFailed("error", f"it printed more than {MAX_OUTPUT >> 20} MB and was stopped")
+            raise ChildFailed(
+                "error", f"it printed more than {MAX_OUTPUT >> 20} MB and was stopped"
+            )
         if self.source.torch and watch.resident_bytes(self._pid) > TORCH_MEMORY:
             self.close()
             raise ChildFailed("crashed", f"it used more than {TORCH_MEMORY >> 30} GB of memory")
@@ -283,7 +288,9 @@ class Worker:
         if code < 0:
             name = signal.Signals(-code).name
             reason = " (out of CPU time)" if -code == signal.SIGXCPU else ""
-            return ChildFailed("crashed", f"the process died of {name}{reason}", *_fault(self.output))
+            return ChildFailed(
+                "crashed", f"the process died of {name}{reason}", *_fault(self.output)
+            )
         return ChildFailed(
             "crashed",
             f"the process ended with exit code {code} before it answered",

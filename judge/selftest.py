@@ -1,9 +1,9 @@
 """Owns the test of the judge itself: `python -m judge.selftest`.
 
-Per exercise: the reference passes, the stub passes nothing and counts as not started, every mutant in
-tests/mutants is rejected with the diagnosis that its first line names ("# mistake: NAME", or
-"# mistake: none"), every file in tests/alternatives passes. The last line is the sum; exit code 1 if
-anything falls short.
+Per exercise: the reference passes, the stub passes nothing and counts as not started, every mutant
+in tests/mutants is rejected with the diagnosis that its first line names ("# mistake: NAME" or
+"# mistake: none"), every file in tests/alternatives passes. The last line is the sum; exit code 1
+if anything falls short.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ from judge.exercises import EXERCISES, find
 from judge.runner import Grader, Options, learner_source, reference_source
 from judge.sandbox import ROOT, Source
 
-MUTANTS, ALTERNATIVES, STUBS = ROOT / "tests/mutants", ROOT / "tests/alternatives", ROOT / "practice"
+MUTANTS, ALTERNATIVES, STUBS = (
+    ROOT / "tests/mutants",
+    ROOT / "tests/alternatives",
+    ROOT / "practice",
+)
 LEAST_MUTANTS, LEAST_ALTERNATIVES = 8, 3
 PREFIX = "# mistake: "
 
@@ -105,7 +109,9 @@ def diagnosis_of(file: Path) -> str | None:
     return None if name == "none" else name
 
 
-def grade(trial: Trial, known: dict[tuple[str, str, int], list[Any]]) -> tuple[Trial, str | None, float]:
+def grade(
+    trial: Trial, known: dict[tuple[str, str, int], list[Any]]
+) -> tuple[Trial, str | None, float]:
     started = time.monotonic()
     models = ("tiny",) if importlib.util.find_spec("torch") else ()
     options = Options(seed=trial.seed, models=models, known=known)

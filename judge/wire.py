@@ -1,8 +1,8 @@
 """Owns the messages between the judge and the process that runs a learner's code.
 
-A frame is a fixed header (magic, size of the JSON, size of the raw bytes), JSON, raw tensor bytes. Every
-value carries its exact type, so that True is not 1 and a subclass of int is not an int; what has no
-place in the format arrives as a `Foreign`, never as an object. Nothing is pickled.
+A frame is a fixed header (magic, size of the JSON, size of the raw bytes), JSON, raw tensor bytes.
+Every value carries its exact type, so that True is not 1 and a subclass of int is not an int; what
+has no place in the format arrives as a `Foreign`, never as an object. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -207,7 +207,9 @@ class _Reader:
         if tag == "foreign":
             return Foreign(str(body[0]), str(body[1]))
         if tag == "raised":
-            frames = tuple(Frame(str(f), int(n), str(g), str(s), bool(o)) for f, n, g, s, o in body[2])
+            frames = tuple(
+                Frame(str(f), int(n), str(g), str(s), bool(o)) for f, n, g, s, o in body[2]
+            )
             return Raised(tuple(str(name) for name in body[0]), str(body[1]), frames)
         if tag == "array":
             array = self._array(body)

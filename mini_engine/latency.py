@@ -1,7 +1,8 @@
 """Owns the latency numbers that serving is judged by: TTFT, TPOT, ITL, percentiles, goodput.
 
 All times are seconds on one clock. The names are those of the field (vLLM's `benchmarks/serve`,
-DistServe for goodput); the definitions are spelled out, because tools differ in them. No torch, no numpy.
+DistServe for goodput); the definitions are spelled out, because tools differ in them. No torch, no
+numpy.
 """
 
 from __future__ import annotations
@@ -90,5 +91,5 @@ def _check_times(token_times: Sequence[float]) -> None:
     for i in range(1, len(token_times)):
         if token_times[i] < token_times[i - 1]:
             raise ValueError(
-                f"token {i} has the time {token_times[i]}, before token {i - 1} at {token_times[i - 1]}"
+                f"times must not decrease: {token_times[i - 1]}, then {token_times[i]} (token {i})"
             )

@@ -68,7 +68,8 @@ def percentile(values: Iterable[float], q: float) -> float:
     """The q-th percentile, 0 <= q <= 100, with linear interpolation.
 
     The values need not be sorted and are not changed. Sorted, with positions from 0 to n - 1, the
-    percentile stands at position q / 100 * (n - 1); between two values it lies on the straight line.
+    percentile stands at position q / 100 * (n - 1); between two values it lies on the straight
+    line.
 
     Raises ValueError for no values and for q outside 0 to 100.
     """
@@ -84,8 +85,9 @@ def goodput(
 ) -> float:
     """Good requests per second, over a measurement of `duration` seconds.
 
-    Each request is (arrival, token_times). It is good if its TTFT is at most `max_ttft` and its TPOT
-    is at most `max_tpot`. One token: there is no TPOT that could be too long. No token: not good.
+    Each request is (arrival, token_times). It is good if its TTFT is at most `max_ttft` and its
+    TPOT is at most `max_tpot`. One token: there is no TPOT that could be too long. No token: not
+    good.
 
     Raises ValueError unless duration is above 0.
     """

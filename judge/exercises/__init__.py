@@ -1,4 +1,4 @@
-"""Owns the table of exercises. Ids never change and carry no numbers; `chNN` means a whole chapter."""
+"""Owns the table of exercises. Ids never change and carry no numbers; `chNN` is a whole chapter."""
 
 from __future__ import annotations
 
@@ -38,6 +38,42 @@ EXERCISES: tuple[Exercise, ...] = (
         module="judge.exercises.life_latency_metrics",
     ),
     Exercise(
+        id="kv-cache.rope",
+        chapter=1,
+        title="Rotary positions",
+        file="kv_cache.py",
+        symbols=("apply_rope",),
+        slot=None,
+        needs_torch=True,
+        minutes=15,
+        reference="mini_engine.compute.model",
+        module="judge.exercises.kv_cache_rope",
+    ),
+    Exercise(
+        id="kv-cache.attention",
+        chapter=1,
+        title="Causal attention over kept keys and values",
+        file="kv_cache.py",
+        symbols=("attention_over_contiguous",),
+        slot="attention",
+        needs_torch=True,
+        minutes=30,
+        reference="mini_engine.compute.attention_single",
+        module="judge.exercises.kv_cache_attention",
+    ),
+    Exercise(
+        id="kv-cache.generate",
+        chapter=1,
+        title="A generate loop that computes every token once",
+        file="kv_cache.py",
+        symbols=("generate_cached",),
+        slot=None,
+        needs_torch=True,
+        minutes=30,
+        reference="mini_engine.compute.naive",
+        module="judge.exercises.kv_cache_generate",
+    ),
+    Exercise(
         id="paged-kv.block-pool",
         chapter=2,
         title="A pool of KV blocks with reference counts",
@@ -48,6 +84,30 @@ EXERCISES: tuple[Exercise, ...] = (
         minutes=30,
         reference="mini_engine.control.block_pool",
         module="judge.exercises.paged_kv_block_pool",
+    ),
+    Exercise(
+        id="paged-kv.slot-mapping",
+        chapter=2,
+        title="From positions to slots through a block table",
+        file="paged_kv.py",
+        symbols=("slot_mapping",),
+        slot="build_batch",
+        needs_torch=False,
+        minutes=15,
+        reference="mini_engine.compute.slots",
+        module="judge.exercises.paged_kv_slot_mapping",
+    ),
+    Exercise(
+        id="paged-kv.paged-attention",
+        chapter=2,
+        title="Attention of one request over scattered blocks",
+        file="paged_kv.py",
+        symbols=("paged_attention",),
+        slot="attention",
+        needs_torch=True,
+        minutes=30,
+        reference="mini_engine.compute.attention_single",
+        module="judge.exercises.paged_kv_paged_attention",
     ),
 )
 

@@ -54,7 +54,7 @@ def engine_cases(rng: random.Random) -> Sequence[Case]:
 
 def scheduled_chunks(prompt: int, decodes: int, budget: int) -> list[int]:
     """Run the real scheduler: decodes that outlive a prompt which arrives beside them."""
-    from judge.engine_checks import MadeUpTokens
+    from judge.engine_run import MadeUpTokens
     from mini_engine.config import SamplingParams
     from mini_engine.engine import LLMEngine
 
@@ -70,7 +70,9 @@ def scheduled_chunks(prompt: int, decodes: int, budget: int) -> list[int]:
     while engine.scheduler.waiting:  # a budget of decodes + 1 admits them over several steps
         engine.step()
     engine.add_request(list(range(prompt)), SamplingParams(max_tokens=1), request_id="long")
-    while any(r.request_id == "long" for r in (*engine.scheduler.waiting, *engine.scheduler.running)):
+    while any(
+        r.request_id == "long" for r in (*engine.scheduler.waiting, *engine.scheduler.running)
+    ):
         engine.step()
     return [r.scheduled["long"] for r in engine.trace if "long" in r.scheduled]
 
@@ -120,8 +122,8 @@ def _check(name: str, title: str, cases: Any, compare_with: Any = compare.functi
 EXERCISE = Details(
     checks=(
         _check("worked-examples", "small cases that can be done by hand", worked_examples),
-        _check("multiples", "prompts that fill whole steps, one more and one less", exact_multiples),
-        _check("random", "random prompts, decodes and budgets", random_cases),
+        _check("multiples", "prompts that fill whole steps, one more and one less",
+        exact_multiples), _check("random", "random prompts, decodes and budgets", random_cases),
         _check("scheduler", "the same chunks as the engine's scheduler", engine_cases,
                same_as_scheduler),
         _check("refuses", "what can never finish or makes no sense is a ValueError", refused),

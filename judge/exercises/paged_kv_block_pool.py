@@ -151,7 +151,7 @@ def first_ids(rng: random.Random) -> Sequence[Case]:
 
 
 def pool_answer(case: Case, expected: Any, got: Any) -> Difference | None:
-    """Compare with the reference after renaming its blocks: which ids a new pool has first is free."""
+    """Compare with the reference, its blocks renamed: which ids come first is free to choose."""
     if isinstance(got, list):
         expected = _rename(case.payload, expected, got)
     found = compare.script_answer(case, expected, got)
@@ -183,7 +183,7 @@ def _rename(payload: Any, expected: list[Any], got: list[Any]) -> list[Any]:
 
 
 def _names(payload: Any, expected: list[Any], got: list[Any], size: int) -> dict[int, int]:
-    """Reference id -> learner's id: by place in the first free list, else in order of appearance."""
+    """Reference id -> learner's id: by place in the first free list, else by first appearance."""
     names: dict[int, int] = {}
     for number, (name, _, _) in enumerate(payload["calls"], start=1):
         if number >= len(got) or name not in ("allocate", "free_block_ids"):
@@ -227,7 +227,7 @@ def _check(name: str, title: str, cases: Any) -> Check:
 
 EXERCISE = Details(
     checks=(
-        _check("new-pool", "a new pool has all its blocks free; sizes below 1 are refused", new_pools),
+        _check("new-pool", "a new pool is all free; sizes below 1 are refused", new_pools),
         _check("allocate", "distinct blocks, or OutOfBlocks and nothing changed", allocations),
         _check("holders", "a block is free again when its last holder is gone", holders),
         _check("order", "front, back and middle of the free list", order),
@@ -250,7 +250,7 @@ EXERCISE = Details(
         "keep a count per block id and an ordered free list of ids\n"
         "allocate: refuse (negative, too many); move ids from the front; each count becomes 1\n"
         "share: check the id; was the count 0, then remove it from the list; count up\n"
-        "free: check the id; count 0 is an error; count down; now 0, then put it at the end asked for\n"
+        "free: check the id; count 0 is an error; count down; now 0: put it at the end asked for\n"
         "return new lists, never the one you work with",
     ),
     mistakes=tuple(

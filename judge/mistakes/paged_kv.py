@@ -1,4 +1,4 @@
-"""Owns the known mistakes of `paged-kv.block-pool`: the reference, wrong in the one way a name says."""
+"""Owns the known mistakes of `paged-kv.block-pool`: each is wrong in the one way its name says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the reference of `life.prefill-chunks`: the chunks of one long prompt beside running decodes."""
+"""Owns the reference of `life.prefill-chunks`: the chunks of one prompt beside decodes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """A class that holds the times of a request; the functions only ask it."""
 
+
 class Times:
     def __init__(self, arrival, tokens):
         self.arrival, self.tokens = arrival, list(tokens)

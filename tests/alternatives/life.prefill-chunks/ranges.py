@@ -1,5 +1,6 @@
 """Cuts the prompt at the multiples of the room."""
 
+
 def prefill_chunks(prompt_tokens: int, num_decodes: int, budget: int) -> list[int]:
     arguments = {"prompt_tokens": prompt_tokens, "num_decodes": num_decodes, "budget": budget}
     for name, value in arguments.items():

@@ -1,5 +1,6 @@
 """Plays the steps token by token, as a scheduler with a counter would."""
 
+
 class StuckPrompt(ValueError):
     pass
 

@@ -9,8 +9,13 @@ from mini_engine.latency import (
     time_to_first_token,
 )
 
-__all__ = ["goodput", "inter_token_latencies", "percentile", "time_per_output_token",
-           "time_to_first_token"]
+__all__ = [
+    "goodput",
+    "inter_token_latencies",
+    "percentile",
+    "time_per_output_token",
+    "time_to_first_token",
+]
 reference = {name: globals()[name] for name in __all__}
 
 

@@ -1,6 +1,7 @@
 # mistake: bool counts as int
 """isinstance lets True through."""
 
+
 def prefill_chunks(prompt_tokens, num_decodes, budget):
     for value in (prompt_tokens, num_decodes, budget):
         if not isinstance(value, int):

@@ -1,6 +1,7 @@
 # mistake: chunks of equal size instead of full steps
 """As even as possible."""
 
+
 def prefill_chunks(prompt_tokens, num_decodes, budget):
     for value in (prompt_tokens, num_decodes, budget):
         if type(value) is not int:

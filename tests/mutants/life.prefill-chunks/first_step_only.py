@@ -1,6 +1,7 @@
 # mistake: decodes are counted in the first step only
 """Decodes are forgotten after the first chunk."""
 
+
 def prefill_chunks(prompt_tokens, num_decodes, budget):
     for value in (prompt_tokens, num_decodes, budget):
         if type(value) is not int:

@@ -1,6 +1,7 @@
 # mistake: decodes take nothing of the budget
 """The prompt gets the whole budget."""
 
+
 def prefill_chunks(prompt_tokens, num_decodes, budget):
     for value in (prompt_tokens, num_decodes, budget):
         if type(value) is not int:

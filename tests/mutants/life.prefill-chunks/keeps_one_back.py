@@ -1,6 +1,7 @@
 # mistake: one token of the budget kept for the prompt's own sample
 """A slot is kept for the token that the prompt will sample."""
 
+
 def prefill_chunks(prompt_tokens, num_decodes, budget):
     for value in (prompt_tokens, num_decodes, budget):
         if type(value) is not int:

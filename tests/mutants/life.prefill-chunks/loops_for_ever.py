@@ -1,6 +1,7 @@
 # mistake: endless loop where the budget only covers the decodes
 """A room of 0 is let through, and the loop never ends."""
 
+
 def prefill_chunks(prompt_tokens, num_decodes, budget):
     for value in (prompt_tokens, num_decodes, budget):
         if type(value) is not int:

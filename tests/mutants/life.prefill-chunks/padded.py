@@ -1,6 +1,7 @@
 # mistake: the last chunk is not cut to what is left
 """The last chunk is as large as the others."""
 
+
 def prefill_chunks(prompt_tokens, num_decodes, budget):
     for value in (prompt_tokens, num_decodes, budget):
         if type(value) is not int:

@@ -1,6 +1,7 @@
 # mistake: the rest of the prompt is dropped
 """Only whole chunks."""
 
+
 def prefill_chunks(prompt_tokens, num_decodes, budget):
     for value in (prompt_tokens, num_decodes, budget):
         if type(value) is not int:

@@ -1,6 +1,7 @@
 # mistake: the short chunk comes first
 """The remainder goes first."""
 
+
 def prefill_chunks(prompt_tokens, num_decodes, budget):
     for value in (prompt_tokens, num_decodes, budget):
         if type(value) is not int:

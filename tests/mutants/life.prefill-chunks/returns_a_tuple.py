@@ -1,6 +1,7 @@
 # mistake: none
 """A tuple instead of a list."""
 
+
 def prefill_chunks(prompt_tokens, num_decodes, budget):
     for value in (prompt_tokens, num_decodes, budget):
         if type(value) is not int:

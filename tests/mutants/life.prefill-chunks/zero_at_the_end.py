@@ -1,6 +1,7 @@
 # mistake: a chunk of 0 at the end
 """A multiple ends with an empty chunk."""
 
+
 def prefill_chunks(prompt_tokens, num_decodes, budget):
     for value in (prompt_tokens, num_decodes, budget):
         if type(value) is not int:
