@@ -15,6 +15,7 @@ from judge.tensor_checks import smollm2_check, tiny_check
 from judge.wire import Array
 
 CALL = "judge.tensor_calls:call"
+WHOLE_BLOCKS = "the whole last block is read, not only its tokens up to seq_len"
 NAMES = ("query", "k_blocks", "v_blocks", "block_table", "seq_len", "scale")
 POISON = 1e4  # finite: masked attention multiplies unwritten values by zero
 
@@ -29,7 +30,7 @@ def paged(
     spare: int = 0,
     strided: Sequence[str] = (),
 ) -> Case:
-    """Scatter keys and values over blocks in no order; `spare` blocks stand behind the needed ones."""
+    """Scatter keys and values over blocks in no order; `spare` blocks follow the needed ones."""
     query, key, value, scale = (numbers[name] for name in ("query", "key", "value", "scale"))
     length, kv_heads, width = key.shape
     needed = -(-length // size)
@@ -102,9 +103,7 @@ def shared_heads(rng: random.Random) -> Sequence[Case]:
 
 
 def scales(rng: random.Random) -> Sequence[Case]:
-    return [
-        paged(rng, case.label, case.payload, 4) for case in attention_cases.scales(rng, _keep)
-    ]
+    return [paged(rng, case.label, case.payload, 4) for case in attention_cases.scales(rng, _keep)]
 
 
 def mixed(rng: random.Random) -> Sequence[Case]:
@@ -202,8 +201,8 @@ EXERCISE = Details(
     mistakes=tuple(
         Mistake(name, {"paged_attention": f"judge.mistakes.paged_attention:{function}"})
         for name, function in (
-            ("the whole last block is read, not only its tokens up to seq_len", "whole_blocks"),
-            ("the whole last block is read, not only its tokens up to seq_len", "whole_blocks_late"),
+            (WHOLE_BLOCKS, "whole_blocks"),
+            (WHOLE_BLOCKS, "whole_blocks_late"),
             ("the block table is not used: blocks are read in their own order", "no_table"),
             ("the block table is read from its end", "table_reversed"),
             ("the last block is left out if it is not full", "full_blocks_only"),

@@ -1,4 +1,4 @@
-"""Owns the known mistakes of `paged-kv.paged-attention`: each is wrong in the one way its name says."""
+"""Owns the known mistakes of `paged-kv.paged-attention`: each is wrong in one way."""
 
 from __future__ import annotations
 
@@ -77,14 +77,18 @@ def full_blocks_only(
     q: Tensor, k: Tensor, v: Tensor, table: Table, length: int, scale: float
 ) -> Tensor:
     gather(k, table, length)
-    return paged_attention(q, k, v, table, length // k.shape[1] * k.shape[1], scale)
+    full = length // k.shape[1] * k.shape[1]
+    if len(q) > full:
+        raise ValueError("more queries than keys")
+    return paged_attention(q, k, v, table, full, scale)
 
 
-def without_new(
-    q: Tensor, k: Tensor, v: Tensor, table: Table, length: int, scale: float
-) -> Tensor:
-    gather(k, table, length)
-    return attention.no_mask(q, *(gather(x, table, length - len(q)) for x in (k, v)), scale)
+def without_new(q: Tensor, k: Tensor, v: Tensor, table: Table, length: int, scale: float) -> Tensor:
+    key, value = gather(k, table, length), gather(v, table, length)
+    kept = length - len(q)
+    return attention.combine(
+        attention.weights_of(q, key[:kept], scale).softmax(-1), value[:kept], q
+    )
 
 
 def softmax_per_block(

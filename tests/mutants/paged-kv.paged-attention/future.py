@@ -17,8 +17,6 @@ def paged_attention(query, k_blocks, v_blocks, block_table, seq_len, scale):
     value = v_blocks[ids].reshape(-1, kv_heads, dim)[:seq_len]
     key = key.repeat_interleave(heads // kv_heads, 1).transpose(0, 1)
     value = value.repeat_interleave(heads // kv_heads, 1).transpose(0, 1)
-    length = key.shape[1]
     scores = scale * query.transpose(0, 1) @ key.transpose(1, 2)
-    seen = torch.ones(n, length, dtype=torch.bool).tril(length - n)
     weights = scores.softmax(-1)
     return (weights @ value).transpose(0, 1)
