@@ -146,8 +146,8 @@ def generate(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
     """Run a generate loop several times in one process. For `execute`.
 
     payload: {"runs": [{"model", "seed", "prompt", "max_tokens", "ends"}, ...]}; the
-    model "smollm2" is the real one. The answer has one entry per run, and ends with the first that raises:
-    {"tokens", "passes", "logits_rows", "tops", "changed"}.
+    model "smollm2" is the real one. The answer has one entry per run and ends with the
+    first that raises: {"tokens", "passes", "logits_rows", "tops", "changed"}.
     """
     from judge.tensor_engine import load
 

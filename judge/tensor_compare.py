@@ -84,9 +84,9 @@ def paged_oracle(payload: Any) -> Truth:
 def attention_truth(query: Any, key: Any, value: Any, scale: float) -> Truth:
     """Attention of the last n of L positions, one query at a time.
 
-    Allowed, per number: a score is off by the error of a float32 sum of head_dim products and by
-    three roundings; a weight by twice the largest error of a score and four roundings; the result
-    by that share of the weighted sizes of the values. All of it doubled.
+    Allowed, per number: a score is off by the error of a float32 sum of head_dim products of
+    rounded queries, and by two roundings of its own; a weight by twice the largest error of a score
+    and four roundings; the result by that share of the weighted sizes of the values.
     """
     rounding = ROUNDING[dtype_of(query)]
     q = exact(query)
@@ -102,8 +102,9 @@ def attention_truth(query: Any, key: Any, value: Any, scale: float) -> Truth:
             weights = np.exp(scores - scores.max())
             weights /= weights.sum()
             numbers[i, head] = weights @ v
-            off = 2 * sizes.max() * (width * SUMS + 3 * rounding) + seen * SUMS + 4 * rounding
-            allowed[i, head] = 2 * min(off, 1.0) * (weights @ abs(v)) + 1e-30
+            score = sizes.max() * (width * SUMS + rounding) + 2 * rounding * abs(scores).max()
+            off = 2 * score + seen * SUMS + 4 * rounding
+            allowed[i, head] = min(off, 1.0) * (weights @ abs(v)) + 1e-30
     return Truth(numbers, allowed, ("query", "head", "number"))
 
 

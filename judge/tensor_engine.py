@@ -26,8 +26,8 @@ def run(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
     """Serve a workload with the learner's function in its place. For `execute`.
 
     payload: as engine_checks.workload makes it, with "model": "llama", "qwen3" (both tiny,
-    random) or "smollm2". The answer is that of engine_checks, with "tops": for each request the ids and logits
-    of the best tokens at every output.
+    random) or "smollm2". The answer is that of engine_checks, with "tops": for each request the ids
+    and logits of the best tokens at every output.
     """
     count = torch.get_num_threads() if payload["model"] == "smollm2" else 1
     with threads(count):
