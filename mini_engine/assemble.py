@@ -28,6 +28,7 @@ class Assembled:
     runner: ModelRunner
     tokenizer: Any
     eos_token_ids: tuple[int, ...]
+    vocab_size: int
 
 
 def assemble(model: str | Path | Model, config: EngineConfig, parts: EngineParts) -> Assembled:
@@ -49,7 +50,9 @@ def assemble(model: str | Path | Model, config: EngineConfig, parts: EngineParts
         attention=parts.resolve("attention")(loaded.config, device),
         sampler=parts.resolve("sampler")(),
     )
-    return Assembled(config, runner, tokenizer, loaded.config.eos_token_ids)
+    return Assembled(
+        config, runner, tokenizer, loaded.config.eos_token_ids, loaded.config.vocab_size
+    )
 
 
 def load_model(name: str, device: torch.device, dtype: torch.dtype) -> tuple[Model, Any]:

@@ -58,12 +58,14 @@ class LLMEngine:
         config = from_kwargs(EngineConfig, {"model": name, **options})
         self.tokenizer: Any = None
         self.eos_token_ids: tuple[int, ...] = ()
+        self.vocab_size: int | None = None
         if runner is None:
             from mini_engine.assemble import assemble
 
             built = assemble(model, config, parts)
             config, runner = built.config, built.runner
             self.tokenizer, self.eos_token_ids = built.tokenizer, built.eos_token_ids
+            self.vocab_size = built.vocab_size
         self.config = config
         self.runner: Any = runner
         pool = parts.resolve("block_pool")(config.num_blocks)
@@ -224,6 +226,11 @@ class LLMEngine:
         for token in prompt:
             if isinstance(token, bool) or not isinstance(token, int) or token < 0:
                 raise TypeError(f"token ids must be ints of 0 or more, got {token!r}")
+            if self.vocab_size is not None and token >= self.vocab_size:
+                raise ValueError(
+                    f"token id {token}, the vocabulary has {self.vocab_size}; was the prompt made "
+                    "with another model's tokenizer?"
+                )
         return list(prompt)
 
     def chat_prompt(self, messages: str | list[dict[str, str]]) -> list[int]:

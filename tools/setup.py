@@ -55,7 +55,8 @@ def main() -> None:
         if chosen.step == "env":
             make_environment(ROOT, chosen.extras, chosen.torch_index)
         elif chosen.step == "model":
-            fetch_model(venv_python(ROOT))
+            own = venv_python(ROOT)  # absent where conda or pip alone set things up
+            fetch_model(own if own.exists() else Path(sys.executable))
         elif chosen.step == "space":
             for line in copy_learner_space(ROOT):
                 print(line)

@@ -23,7 +23,13 @@ def start_lab(root: Path, host: str, port: str) -> None:
     page = f"/lab/tree/chapters/{chapters[0].name}" if chapters else "/lab"
     command = [str(venv_python(root)), "-m", "jupyterlab"]
     command += [f"--ServerApp.root_dir={work}", f"--LabApp.default_url={page}"]
-    environment = dict(os.environ, JUPYTER_PREFER_ENV_PATH="1")  # .venv's kernel, not another
+    scripts = venv_python(root).parent
+    environment = dict(
+        os.environ,
+        JUPYTER_PREFER_ENV_PATH="1",  # .venv's kernel, not another
+        VIRTUAL_ENV=str(scripts.parent),  # so that `python` in JupyterLab's terminals is .venv's
+        PATH=os.pathsep.join([str(scripts), os.environ.get("PATH", os.defpath)]),
+    )
     if is_root():
         print("JupyterLab refuses to run as root unless told to; as you are root, it is told to.")
         command.append("--allow-root")

@@ -24,9 +24,9 @@ from mini_engine.interfaces import Batch
 
 __all__ = ["PagedAttention", "attention_over_contiguous", "group_by_length", "paged_attention"]
 
-# Padded keys per real key up to which requests are gathered together. Beyond it, another gather
-# costs less than the padding (measured; see benchmarks).
-PADDING_LIMIT = 1.5
+# Gathered blocks per real block up to which requests are gathered together. Beyond it, another
+# gather costs less than the padding: `python -m mini_engine.benchmarks.padding` shows how much.
+PADDING_LIMIT = 1.1
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,8 @@ def test_the_lab_opens_the_first_chapter(started: dict[str, Any], published: Pat
     assert "--LabApp.default_url=/lab/tree/chapters/00_life.ipynb" in started["command"]
     assert f"--ServerApp.root_dir={published / 'work'}" in started["command"]
     assert "--no-browser" not in started["command"]
+    path = started["variables"]["PATH"].split(os.pathsep)
+    assert path[0] == str(published / ".venv" / "bin"), "terminals in the lab find .venv's python"
 
 
 @pytest.mark.parametrize("root_user", [True, False])
