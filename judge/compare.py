@@ -49,7 +49,7 @@ def same(expected: Any, got: Any, *, exact_errors: bool = False) -> bool:
 
 
 def alike(one: Array, other: Array) -> bool:
-    """Whether two wrong tensors look like one mistake: NaN in the same places, numbers nearly equal.
+    """Whether two wrong tensors look like one mistake: NaN in the same places, else nearly equal.
 
     For naming mistakes only. Half precision loses digits in another order in other code.
     """

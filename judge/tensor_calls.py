@@ -1,7 +1,7 @@
 """Owns running tensor functions of a learner. Runs in the child; knows no expected value.
 
-Everything here computes with one thread: the tensors are tiny, and threads that wait for one another
-cost far more than they save. `run_with_all_threads` is for a real model.
+Everything here computes with one thread: the tensors are tiny, and threads that wait for one
+another cost far more than they save. Only a real model gets all of them.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def threads(count: int) -> Iterator[None]:
 def call(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
     """Call a function of the exercise with tensors. For `execute`.
 
-    payload: {"function": symbol, "args": [...], "names": [...], "strided": [...]}. The arguments named
-    in "strided" are not contiguous in memory. The answer is {"value": ...}, with "changed": the names
-    of the arguments that the call changed, if it changed any.
+    payload: {"function": symbol, "args": [...], "names": [...], "strided": [...]}. The arguments
+    named in "strided" are not contiguous in memory. The answer is {"value": ...}, with "changed":
+    the names of the arguments that the call changed, if it changed any.
     """
     strided = payload.get("strided", [])
     names = payload["names"]
@@ -62,7 +62,9 @@ def _placed(value: Any, device: str, strided: bool) -> Any:
     if not strided:
         return value
     # The same numbers as a slice of a larger tensor, as the model's own queries and keys are.
-    larger = torch.full((value.shape[0], value.shape[1] + 2, *value.shape[2:]), 7.0, dtype=value.dtype)
+    larger = torch.full(
+        (value.shape[0], value.shape[1] + 2, *value.shape[2:]), 7.0, dtype=value.dtype
+    )
     larger = larger.to(device)
     larger[:, 1:-1] = value
     return larger[:, 1:-1]
@@ -143,9 +145,9 @@ def _check_integers(name: str, value: Any) -> None:
 def generate(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
     """Run a generate loop several times in one process. For `execute`.
 
-    payload: {"runs": [{"model", "seed", "prompt", "max_tokens", "ends"}, ...]}; a model "smollm2" is
-    the real one. The answer has one entry per run, and ends with the first that raises:
-    {"tokens", "passes", "logits_rows", "tops", "changed"}.
+    payload: {"runs": [{"model", "seed", "prompt", "max_tokens", "ends"}, ...]}; the
+    model "smollm2" is the real one. The answer has one entry per run and ends with the
+    first that raises: {"tokens", "passes", "logits_rows", "tops", "changed"}.
     """
     from judge.tensor_engine import load
 

@@ -1,7 +1,7 @@
 """Owns the checks of tensor functions inside the engine: workloads, and tokens compared.
 
-Greedy tokens are compared exactly, except where the reference's own two best logits are so close that
-the order of summation decides (the tie band): the rest of that request is then left out.
+Greedy tokens are compared exactly, except where the reference's own two best logits are so close
+that the order of summation decides (the tie band): the rest of that request is then left out.
 """
 
 from __future__ import annotations
@@ -57,7 +57,13 @@ def tiny_check(*models: str) -> Check:
         found = []
         for model in models:
             payload = eventful(
-                rng, vocab_size=512, num_requests=5, longest=24, num_blocks=12, budget=12, debug=True
+                rng,
+                vocab_size=512,
+                num_requests=5,
+                longest=24,
+                num_blocks=12,
+                budget=12,
+                debug=True,
             )
             label = f"a tiny random {model} model, {engine_checks.describe_options(payload)}"
             found.append(Case(label, {**payload, "model": model}))
@@ -89,8 +95,8 @@ def same_tokens(case: Case, expected: Any, got: Any) -> Difference | None:
     """Every request gets the reference's tokens, up to the first that lies in the tie band."""
     place = f"inside the engine: {case.label}"
     if isinstance(got, Raised):
-        lines = (place, f"the engine stopped: {show(got)}", *about_raised(got))
-        return Difference(lines, "error", got.frames)
+        stopped = f"the engine stopped: {show(got)}"
+        return Difference((place, stopped, *about_raised(got)), "error", got.frames)
     firsts = []
     for request_id, (tokens, reason) in expected["outputs"].items():
         have, have_reason = got["outputs"].get(request_id, ([], "never ended"))

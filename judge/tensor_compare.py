@@ -1,7 +1,7 @@
-"""Owns the comparison of tensors with float64 oracles. Runs in the judge's process; numpy, no torch.
+"""Owns the comparison of tensors with float64 oracles. Runs in the judge's process; no torch.
 
-How far an answer may lie from the oracle follows from the arithmetic of its dtype, number by number:
-see `rope_oracle` and `attention_oracle`. A better implementation is never outside.
+How far an answer may lie from the oracle follows from the arithmetic of its dtype, number by
+number: see `rope_oracle` and `attention_oracle`. A better implementation is never outside.
 """
 
 from __future__ import annotations
@@ -60,9 +60,7 @@ def rope_oracle(payload: Any) -> Truth:
     half = x.shape[-1] // 2
     a, b = x[..., :half], x[..., half:]
     numbers = np.concatenate((a * cos - b * sin, b * cos + a * sin), axis=-1)
-    size = np.concatenate(
-        (abs(a * cos) + abs(b * sin), abs(b * cos) + abs(a * sin)), axis=-1
-    )
+    size = np.concatenate((abs(a * cos) + abs(b * sin), abs(b * cos) + abs(a * sin)), axis=-1)
     allowed = 4 * ROUNDING[dtype_of(payload["args"][0])] * size + 1e-30
     return Truth(numbers, allowed, ("token", "head", "number"))
 
@@ -86,9 +84,9 @@ def paged_oracle(payload: Any) -> Truth:
 def attention_truth(query: Any, key: Any, value: Any, scale: float) -> Truth:
     """Attention of the last n of L positions, one query at a time.
 
-    Allowed, per number: a score is off by the error of a float32 sum of head_dim products and by
-    three roundings; a weight by twice the largest error of a score and four roundings; the result by
-    that share of the weighted sizes of the values. All of it doubled.
+    Allowed, per number: a score is off by the error of a float32 sum of head_dim products of
+    rounded queries, and by two roundings of its own; a weight by twice the largest error of a score
+    and four roundings; the result by that share of the weighted sizes of the values.
     """
     rounding = ROUNDING[dtype_of(query)]
     q = exact(query)
@@ -104,8 +102,9 @@ def attention_truth(query: Any, key: Any, value: Any, scale: float) -> Truth:
             weights = np.exp(scores - scores.max())
             weights /= weights.sum()
             numbers[i, head] = weights @ v
-            off = 2 * sizes.max() * (width * SUMS + 3 * rounding) + seen * SUMS + 4 * rounding
-            allowed[i, head] = 2 * min(off, 1.0) * (weights @ abs(v)) + 1e-30
+            score = sizes.max() * (width * SUMS + rounding) + 2 * rounding * abs(scores).max()
+            off = 2 * score + seen * SUMS + 4 * rounding
+            allowed[i, head] = min(off, 1.0) * (weights @ abs(v)) + 1e-30
     return Truth(numbers, allowed, ("query", "head", "number"))
 
 
@@ -119,7 +118,7 @@ def compare_with(oracle: Oracle) -> Callable[[Case, Any, Any], Difference | None
 
 
 def against(case: Case, expected: Any, got: Any, oracle: Oracle) -> Difference | None:
-    """One answer: the exception or the tensor that the contract promises, and no argument changed."""
+    """One answer: the exception or tensor that the contract promises, and no argument changed."""
     wanted, value = expected["value"], got["value"]
     if not isinstance(wanted, Array) or not isinstance(value, Array):
         if compare.same(wanted, value):
@@ -190,7 +189,7 @@ def _list(numbers: Any) -> str:
 
 
 def _where(wrong: Any, axes: Sequence[str]) -> str:
-    """": queries 1-2 of 0 to 4, all heads", one piece per dimension of more than one."""
+    """Queries 1-2 of 0 to 4, all heads: one piece per dimension of more than one."""
     pieces = []
     for axis, name in enumerate(axes):
         others = tuple(i for i in range(wrong.ndim) if i != axis)

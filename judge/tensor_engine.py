@@ -25,9 +25,9 @@ TINY = {"llama": TINY_LLAMA, "qwen3": TINY_QWEN3}
 def run(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
     """Serve a workload with the learner's function in its place. For `execute`.
 
-    payload: as engine_checks.workload makes it, with "model": "llama", "qwen3" (both tiny, random) or
-    "smollm2". The answer is that of engine_checks, with "tops": for each request the ids and logits
-    of the best tokens at every output.
+    payload: as engine_checks.workload makes it, with "model": "llama", "qwen3" (both tiny,
+    random) or "smollm2". The answer is that of engine_checks, with "tops": for each request the ids
+    and logits of the best tokens at every output.
     """
     count = torch.get_num_threads() if payload["model"] == "smollm2" else 1
     with threads(count):
@@ -36,7 +36,7 @@ def run(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
 
 @functools.lru_cache(maxsize=8)
 def load(name: str, seed: int, device: str, rope: Any = apply_rope) -> Any:
-    """A tiny random model, or SmolLM2, which must be on this machine. Kept, as most cases share one."""
+    """A tiny random model, or SmolLM2 from this machine. Kept: most cases share one."""
     if name != "smollm2":
         return random_model(TINY[name], seed, device, apply_rope=rope)
     from mini_engine.config import DEFAULT_MODEL

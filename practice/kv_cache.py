@@ -1,4 +1,4 @@
-"""Exercises of chapter 01: the model's rotary positions, attention over a KV cache, the cached loop.
+"""Exercises of chapter 01: rotary positions, attention over a KV cache, the cached loop.
 
 Write between the two marks of an exercise; helpers of your own may stand there too. Everything else
 in this file stays as it is. Grade with
@@ -65,8 +65,8 @@ def attention_over_contiguous(query: Tensor, key: Tensor, value: Tensor, scale: 
     num_heads is a multiple of num_kv_heads: query head h reads KV head
     h // (num_heads // num_kv_heads).
 
-    The arguments are not changed. They need not be contiguous in memory. Scores can be large: exp of
-    a score alone may overflow. Raises ValueError if n > L.
+    The arguments are not changed. They need not be contiguous in memory. Scores can be large: exp
+    of a score alone may overflow. Raises ValueError if n > L.
     """
     raise ExerciseNotStarted("attention_over_contiguous")
 
@@ -93,7 +93,7 @@ def generate_cached(
         model.logits(hidden[rows]) -> scores [rows, vocab_size]; the next token is the argmax of the
             last token's row.
 
-    For attention call your own attention_over_contiguous, or `reference_attention`, which does the same.
+    For attention call your own attention_over_contiguous, or `reference_attention`, its like.
 
     Returns the new tokens as a list of ints, without the prompt. It ends after `max_tokens` tokens
     (1 or more), or with the first *new* token that is one of `end_token_ids`, which is kept in the

@@ -130,7 +130,7 @@ def paged_attention(
     h // (num_heads // num_kv_heads).
 
     All other slots (behind the last token in its block, and blocks of other requests) hold other
-    numbers, finite but possibly large: they must not change the result. The arguments are not changed.
+    numbers, finite but possibly large: they must not change the result. No argument is changed.
 
     Raises ValueError if the table has too few blocks for seq_len tokens, or if n > seq_len.
 

@@ -11,6 +11,7 @@ from judge.api import Case, Check, Details, Mistake
 from judge.tensor_checks import smollm2_check, tiny_check
 
 CALL = "judge.tensor_calls:call"
+UPPER_LEFT = "the mask starts in the upper left corner, not in the lower right"
 NAMES = ("query", "key", "value", "scale")
 
 
@@ -58,7 +59,7 @@ EXERCISE = Details(
         _check("averages", "equal scores give the mean of the visible values",
                _cases(attention_cases.averages)),
         _check("one-token", "one new token sees everything kept", _cases(attention_cases.decodes)),
-        _check("prompt", "in a whole prompt nobody sees the future", _cases(attention_cases.prompts)),
+        _check("prompt", "in a prompt nobody sees the future", _cases(attention_cases.prompts)),
         _check("append", "several tokens behind kept ones", _cases(attention_cases.appends)),
         _check("shared-heads", "query heads that share a KV head",
                _cases(attention_cases.shared_heads)),
@@ -92,8 +93,8 @@ EXERCISE = Details(
         for name, function in (
             ("no causal mask: every query sees every key", "no_mask"),
             ("no causal mask where tokens are appended to kept ones", "no_mask_on_append"),
-            ("the mask starts in the upper left corner, not in the lower right", "upper_left"),
-            ("the mask starts in the upper left corner, not in the lower right", "upper_left_always"),
+            (UPPER_LEFT, "upper_left"),
+            (UPPER_LEFT, "upper_left_always"),
             ("a token does not see itself", "not_itself"),
             ("query heads read the KV heads in turn, not in groups", "heads_in_turn"),
             ("all query heads read the first KV head", "first_kv_head"),

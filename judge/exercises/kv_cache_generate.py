@@ -57,7 +57,7 @@ def ends(rng: random.Random) -> Sequence[Case]:
 
 
 def again(rng: random.Random) -> Sequence[Case]:
-    """The first case of all, in a fresh process: a first call, then calls that must not notice it."""
+    """The first case of all, in a fresh process: a call, then others that must not notice it."""
     first, longer, other = run(rng, 5, 6), run(rng, 12, 9), run(rng, 5, 6, model="qwen3")
     return [case("five calls, the fourth on another model", first, first, longer, other, first)]
 
@@ -167,7 +167,7 @@ def work_lines(made: Any, have: Any) -> list[str]:
             return [f"at position {number} the token {token} was computed, expected {text[number]}"]
     if len(computed) >= len(text):
         return [
-            f"{len(computed)} tokens were computed, expected {len(text) - 1}: the last token that is "
+            f"{len(computed)} tokens were computed, expected {len(text) - 1}: the last token "
             "returned is never computed, since nothing reads its keys and values"
         ]
     if len(computed) < len(text) - 1:
@@ -194,7 +194,9 @@ def call_line(payload: Any, number: int) -> str:
     made = payload["runs"][number]
     prompt = compare.show(made["prompt"], 60)
     stops = made["ends"]
-    shown = "" if not stops else f", {set(stops)}" if len(stops) < 4 else f", {len(stops)} end tokens"
+    shown = (
+        "" if not stops else f", {set(stops)}" if len(stops) < 4 else f", {len(stops)} end tokens"
+    )
     which = "" if len(payload["runs"]) == 1 else f"call {number + 1} of {len(payload['runs'])}, "
     return f"{which}generate_cached(model, {prompt}, {made['max_tokens']}{shown})"
 
@@ -203,7 +205,9 @@ def _is_tokens(value: Any) -> bool:
     return type(value) is list and all(type(token) is int for token in value)
 
 
-def _check(name: str, title: str, cases: Any, compare_with: Any = same_answers, **more: Any) -> Check:
+def _check(
+    name: str, title: str, cases: Any, compare_with: Any = same_answers, **more: Any
+) -> Check:
     return Check(name, title, GENERATE, cases, compare_with, normalize=contract, **more)
 
 
@@ -220,13 +224,14 @@ EXERCISE = Details(
                limit_s=60.0),
     ),
     hints=(
-        "After the prompt's pass, which keys and values does the next token need, and which of them "
-        "exist already? What does the model have to be given then, and at which position?",
+        "After the prompt's pass, which keys and values does the next token need, and which of "
+        "them exist already? What does the model have to be given then, and at which position?",
         "Before each pass the cache holds exactly the tokens computed so far, so their number is "
-        "the next token's position. Every layer has keys and values of its own. A pass first adds its own "
-        "keys and values, then attends. What was sampled is computed in the next pass, if there is one.",
+        "the next token's position. Every layer has keys and values of its own. A pass first adds "
+        "its own keys and values, then attends. What was sampled is computed in the next pass, if "
+        "there is one.",
         "keys, values: one empty store per layer, made in each call\n"
-        "attend(layer, query, key, value): append key and value to the layer's store, attend over it\n"
+        "attend(layer, query, key, value): append both to the layer's store, attend over it\n"
         "to compute: at first the prompt, at positions 0, 1, 2 ...\n"
         "repeat: one pass over what is to compute; count it; argmax of the last row's logits\n"
         "    keep the token; enough tokens or an end token: return\n"

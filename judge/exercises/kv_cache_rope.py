@@ -168,11 +168,11 @@ EXERCISE = Details(
     ),
     hints=(
         "Which two numbers of a head form one pair here: neighbours, or two that stand half a head "
-        "apart? And cos has one row per token, x has several heads per token: along which dimension "
-        "must cos be repeated?",
-        "Turning keeps a pair's length and never mixes two pairs. Both new numbers of a pair come from "
-        "both *old* ones, so nothing may be overwritten in between. One row of cos and sin serves "
-        "all heads of its token.",
+        "apart? And cos has one row per token, x has several heads per token: along which "
+        "dimension must cos be repeated?",
+        "Turning keeps a pair's length and never mixes two pairs. Both new numbers of a pair "
+        "come from both *old* ones, so overwrite nothing in between. One row of cos and sin "
+        "serves all heads of its token.",
         "a is the first half of the last dimension of x, b the second half\n"
         "give cos and sin a dimension of size 1 where x has its heads\n"
         "the new first half: a times cos, less b times sin\n"

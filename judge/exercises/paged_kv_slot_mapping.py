@@ -126,8 +126,8 @@ EXERCISE = Details(
         "Blocks of 4, a table [7, 2]: in which entry of the table does position 5 lie, and how far "
         "from the start of that block? Which slots does block 2 own?",
         "Position and block id are two different things: the position says which *entry* of the "
-        "table and which offset, the entry says where that block really lies. Each position is done "
-        "on its own; a chunk that starts in the middle of a block is nothing special.",
+        "table and which offset, the entry says where that block really lies. Each position is "
+        "done on its own; a chunk that starts in the middle of a block is nothing special.",
         "refuse negative numbers, a block size below 1, and a last position behind the table\n"
         "for each position of the chunk:\n"
         "    split it by the block size into a whole number and a rest\n"
@@ -141,7 +141,7 @@ EXERCISE = Details(
             ("the chunk is taken to start at the start of its block", "aligned"),
             ("the first block's neighbours are used instead of the table", "contiguous"),
             ("block id and offset change places", "swapped"),
-            ("a table of too few blocks goes unnoticed, Python's IndexError comes out", "index_error"),
+            ("a table that is too short raises Python's own IndexError", "index_error"),
             ("a table that is exactly full is refused", "refuses_full"),
             ("one slot too many", "one_more"),
             ("the last slot is missing", "one_less"),

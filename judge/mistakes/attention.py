@@ -64,7 +64,9 @@ def not_itself(query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tenso
 
 def heads_in_turn(query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
     share = query.shape[1] // key.shape[1]
-    return attention_over_contiguous(query, key.repeat(1, share, 1), value.repeat(1, share, 1), scale)
+    return attention_over_contiguous(
+        query, key.repeat(1, share, 1), value.repeat(1, share, 1), scale
+    )
 
 
 def first_kv_head(query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:

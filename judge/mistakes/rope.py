@@ -37,7 +37,9 @@ def swapped(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 def sequential(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     first = apply_rope(x, cos, sin).chunk(2, dim=-1)[0]
     half = x.chunk(2, dim=-1)[1]
-    return torch.cat((first, apply_rope(torch.cat((first, half), dim=-1), cos, sin).chunk(2, -1)[1]), -1)
+    return torch.cat(
+        (first, apply_rope(torch.cat((first, half), dim=-1), cos, sin).chunk(2, -1)[1]), -1
+    )
 
 
 def in_place(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

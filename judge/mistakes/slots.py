@@ -1,4 +1,4 @@
-"""Owns the known mistakes of `paged-kv.slot-mapping`: each is wrong in the one way its name says."""
+"""Owns the known mistakes of `paged-kv.slot-mapping`: each is wrong in one way."""
 
 from __future__ import annotations
 

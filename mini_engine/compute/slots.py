@@ -1,4 +1,4 @@
-"""Owns the way from a token's position to its slot in the paged cache. Torch-free: plain integers."""
+"""Owns the way from a token's position to its slot in the paged cache. Plain integers, no torch."""
 
 from __future__ import annotations
 

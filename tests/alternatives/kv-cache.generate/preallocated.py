@@ -9,8 +9,13 @@ def generate_cached(model, prompt_ids, max_tokens, end_token_ids=()):
     config = model.config
     room = len(prompt_ids) + max_tokens
     store = torch.zeros(
-        2, config.num_layers, room, config.num_kv_heads, config.head_dim,
-        dtype=model.dtype, device=model.device,
+        2,
+        config.num_layers,
+        room,
+        config.num_kv_heads,
+        config.head_dim,
+        dtype=model.dtype,
+        device=model.device,
     )
     done = 0
 

@@ -3,7 +3,9 @@
 
 def slot_mapping(block_table, start, num_tokens, block_size):
     for name, value, least in (
-        ("start", start, 0), ("num_tokens", num_tokens, 0), ("block_size", block_size, 1)
+        ("start", start, 0),
+        ("num_tokens", num_tokens, 0),
+        ("block_size", block_size, 1),
     ):
         if value < least:
             raise ValueError(f"{name} is {value}, it must be {least} or more")

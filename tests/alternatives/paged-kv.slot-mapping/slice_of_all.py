@@ -1,6 +1,5 @@
 """Writes down every slot of the request, then cuts the chunk out."""
 
-
 from itertools import chain
 
 

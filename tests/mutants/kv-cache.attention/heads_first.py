@@ -15,4 +15,4 @@ def attention_over_contiguous(query, key, value, scale):
     scores = (query.transpose(0, 1) @ k) * scale
     past = torch.ones(n, length, dtype=torch.bool).tril(length - n)
     scores = scores.masked_fill(~past, float("-inf"))
-    return (scores.softmax(dim=-1) @ v)
+    return scores.softmax(dim=-1) @ v

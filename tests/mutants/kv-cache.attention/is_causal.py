@@ -9,7 +9,5 @@ def attention_over_contiguous(query, key, value, scale):
     if n > length:
         raise ValueError(f"{n} > {length}")
     q, k, v = (x.transpose(0, 1)[None] for x in (query, key, value))
-    out = F.scaled_dot_product_attention(
-        q, k, v, is_causal=n > 1, scale=scale, enable_gqa=True
-    )
+    out = F.scaled_dot_product_attention(q, k, v, is_causal=n > 1, scale=scale, enable_gqa=True)
     return out[0].transpose(0, 1)

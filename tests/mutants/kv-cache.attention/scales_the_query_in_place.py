@@ -13,7 +13,7 @@ def attention_over_contiguous(query, key, value, scale):
     share = heads // kv_heads
     k = key.repeat_interleave(share, dim=1).permute(1, 2, 0)
     v = value.repeat_interleave(share, dim=1).transpose(0, 1)
-    scores = (query.transpose(0, 1) @ k)
+    scores = query.transpose(0, 1) @ k
     past = torch.ones(n, length, dtype=torch.bool).tril(length - n)
     scores = scores.masked_fill(~past, float("-inf"))
     return (scores.softmax(dim=-1) @ v).transpose(0, 1)

@@ -25,7 +25,7 @@ def generate_cached(model, prompt_ids, max_tokens, end_token_ids=()):
 
     seen = len(prompt_ids)
     out = [step(list(prompt_ids), 0)]
-    while len(out) < max_tokens and not set(end_token_ids) & set([*prompt_ids, *out]):
+    while len(out) < max_tokens and not set(end_token_ids) & {*prompt_ids, *out}:
         out.append(step(out[-1:], seen))
         seen += 1
     return out

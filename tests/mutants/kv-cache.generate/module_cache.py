@@ -5,7 +5,6 @@ import torch
 
 from mini_engine.compute.attention_single import attention_over_contiguous as attention
 
-
 KEYS, VALUES = {}, {}
 
 

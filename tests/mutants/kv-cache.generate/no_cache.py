@@ -7,10 +7,6 @@ from mini_engine.compute.attention_single import attention_over_contiguous as at
 
 
 def generate_cached(model, prompt_ids, max_tokens, end_token_ids=()):
-    layers = model.config.num_layers
-    keys = [None] * layers
-    values = [None] * layers
-
     def attend(layer, query, key, value):
         return attention(query, key, value, model.config.head_dim**-0.5)
 

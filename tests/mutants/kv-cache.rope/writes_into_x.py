@@ -1,6 +1,7 @@
 # mistake: x is changed in place
 """Right numbers, but in the caller's tensor."""
 
+
 def apply_rope(x, cos, sin):
     half = x.shape[-1] // 2
     a, b = x[..., :half].clone(), x[..., half:].clone()

@@ -1,4 +1,4 @@
-# mistake: a table of too few blocks goes unnoticed, Python's IndexError comes out
+# mistake: a table that is too short raises Python's own IndexError
 """No look at the length."""
 
 

@@ -10,6 +10,5 @@ def slot_mapping(block_table, start, num_tokens, block_size):
         raise ValueError(f"{end} positions, {len(block_table)} blocks of {block_size}")
     slots = []
     for position in range(start, end):
-        block = block_table[position // block_size]
         slots.append(position)
     return slots
