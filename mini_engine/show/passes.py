@@ -142,5 +142,6 @@ def _sentence(shown: Pass) -> str:
     parts = []
     for name, positions in shown.computed.items():
         kept = max(positions) + 1 - len(positions)
-        parts.append(f"{name} computed {len(positions)} rows of keys and values and kept {kept}")
+        rows = "1 row" if len(positions) == 1 else f"{len(positions)} rows"
+        parts.append(f"{name} computed {rows} of keys and values and kept {kept}")
     return f"Pass {shown.step}, with {len(shown.tokens)} tokens known: {'; '.join(parts)}."

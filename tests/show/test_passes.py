@@ -65,7 +65,7 @@ def test_the_picture_holds_a_letter_for_every_position(passes: list[Pass]) -> No
 def test_the_sentence_says_what_the_picture_shows(passes: list[Pass]) -> None:
     assert kv_rows(passes, 2).sentence == (
         "Pass 2, with 6 tokens known: naive computed 6 rows of keys and values and kept 0; "
-        "cached computed 1 rows of keys and values and kept 5."
+        "cached computed 1 row of keys and values and kept 5."
     )
 
 

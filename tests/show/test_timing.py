@@ -1,4 +1,4 @@
-"""Owns the proof that a chapter's timer runs the work as often as asked and reports the shortest."""
+"""Owns the proof that a chapter's timer runs the work as asked and gives the shortest run."""
 
 from __future__ import annotations
 
