@@ -1,8 +1,8 @@
 """Owns the command line of the judge: what `python practice/judge.py ...` does.
 
 Exit codes: 0 all that was asked for passed; 1 something failed; 2 wrong usage; 3 nothing failed but
-something is not started; 4 nothing failed but checks were skipped here (no GPU, no model); 130
-Ctrl-C.
+something is not started; 4 nothing failed but checks were skipped here (no GPU, no model); 5 the
+reference itself failed, so there is no verdict; 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from judge import practice
 from judge.api import FAILED, Exercise, ExerciseResult
 from judge.exercises import EXERCISES, find
 from judge.progress import Progress
+from judge.reference import JudgeFault
 from judge.report import SCRIPT, Reporter, as_data
 from judge.runner import Grader, Options, learner_source
 
@@ -64,6 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, FileNotFoundError) as error:
         print(f"judge: {error}", file=sys.stderr)
         return 2
+    except JudgeFault as fault:
+        print(
+            f"judge: {fault}\nthis is no verdict; {SCRIPT} --doctor looks closer", file=sys.stderr
+        )
+        return 5
     except KeyboardInterrupt:
         reporter.line("stopped; nothing is left running")
         return 130

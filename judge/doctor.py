@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from judge import practice
 from judge.exercises import EXERCISES
+from judge.reference import JudgeFault
 from judge.runner import Grader, Options, reference_source
 
 if TYPE_CHECKING:
@@ -73,13 +74,18 @@ def examine(reporter: Reporter) -> int:
     healthy = True
     for exercise in EXERCISES:
         models = tuple(m for m in ("tiny",) if m not in missing)
-        result = Grader(exercise, reference_source(exercise), Options(seed=0, models=models)).run()
+        try:
+            result = Grader(exercise, reference_source(exercise), Options(0, models=models)).run()
+        except JudgeFault as fault:
+            healthy = False
+            reporter.labelled("ERROR", f"{exercise.id}: {fault}")
+            continue
         healthy = healthy and result.status == "passed"
         reporter.labelled(LABELS[result.status], f"{exercise.id}: {counts(result.results)}, "
                           f"{result.seconds:.1f} s")  # fmt: skip
         failed = result.first_failure
         for line in failed.lines if failed else []:
             reporter.line(f"  {line}")
-    fault = "this machine or this release has a fault; please report the lines above"
-    reporter.line("this machine is ready" if healthy else fault)
+    sorry = "this machine or this release has a fault; please report the lines above"
+    reporter.line("this machine is ready" if healthy else sorry)
     return 0 if healthy else 1

@@ -83,7 +83,7 @@ def tokens_and_trace(case: Case, expected: Any, got: Any) -> Difference | None:
             continue
         for number, (want, found) in enumerate(zip(tokens, have[0], strict=False)):
             if want != found:
-                position = _prompt_length(case.payload, request_id) + number
+                position = prompt_length(case.payload, request_id) + number
                 return Difference(
                     (
                         place,
@@ -166,7 +166,7 @@ def _written_by_two(record: Any, size: int) -> str | None:
     return None
 
 
-def _prompt_length(payload: Any, request_id: str) -> int:
+def prompt_length(payload: Any, request_id: str) -> int:
     return next(len(r["prompt"]) for r in payload["requests"] if r["id"] == request_id)
 
 

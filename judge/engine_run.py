@@ -76,14 +76,14 @@ def _run(
         **options,
     )
     try:
-        outputs = _serve(engine, payload)
+        outputs = serve(engine, payload)
         trace = [dataclasses.asdict(record.without_times()) for record in engine.trace]
         return {"outputs": outputs, "trace": trace, "free": engine.cache.pool.num_free}
     finally:
         engine.close()
 
 
-def _serve(engine: Any, payload: Any) -> dict[str, Any]:
+def serve(engine: Any, payload: Any) -> dict[str, Any]:
     """Feed the requests at their steps, abort where the workload says, and run to the end."""
     from mini_engine.config import SamplingParams
 

@@ -7,10 +7,15 @@ from typing import Any
 
 from judge import wire
 from judge.api import Case, Check, Context, resolve
+from judge.compare import show
 from judge.execute import raised
-from judge.sandbox import Source, Worker
+from judge.sandbox import ChildFailed, Source, Worker
 
 LIMIT_S = 300.0  # a reference that takes longer is a fault of the judge, and is reported as one
+
+
+class JudgeFault(RuntimeError):
+    """The reference itself failed: nothing can be said about the learner's part."""
 
 
 class Reference:
@@ -26,13 +31,31 @@ class Reference:
 
     def ready(self) -> None:
         """Wait until its process, if it has one, has imported what it needs."""
-        if self._worker is not None:
-            self._worker.ready()
+        try:
+            if self._worker is not None:
+                self._worker.ready()
+        except ChildFailed as failure:
+            raise _fault("its process did not start", failure) from failure
 
     def answers(
         self, check: Check, cases: Sequence[Case], stand_ins: Mapping[str, str] | None = None
     ) -> list[Any]:
-        """One answer per case; `stand_ins` ("module:name" by symbol) replace reference parts."""
+        """One answer per case; `stand_ins` ("module:name" by symbol) replace reference parts.
+
+        Raises JudgeFault if the reference can't answer; a stand-in may end in an exception.
+        """
+        try:
+            found = self._answers(check, cases, stand_ins)
+        except ChildFailed as failure:
+            raise _fault(f"in the check {check.name}", failure) from failure
+        for case, answer in zip(cases, found, strict=True):
+            if isinstance(answer, wire.Raised) and not stand_ins:
+                raise JudgeFault(f"the reference failed in {case.label}: {show(answer)}")
+        return found
+
+    def _answers(
+        self, check: Check, cases: Sequence[Case], stand_ins: Mapping[str, str] | None
+    ) -> list[Any]:
         if self._worker is None:
             names = {**self._source.parts, **(stand_ins or {})}
             parts = {symbol: resolve(name) for symbol, name in names.items()}
@@ -55,3 +78,8 @@ class Reference:
         """End its process, if it has one."""
         if self._worker is not None:
             self._worker.close()
+
+
+def _fault(where: str, failure: ChildFailed) -> JudgeFault:
+    lines = [*failure.lines, *([show(failure.raised)] if failure.raised else [])]
+    return JudgeFault(f"the reference failed, {where}: {'; '.join(lines)}")

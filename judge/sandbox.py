@@ -30,6 +30,8 @@ TORCH_MEMORY = 8 * 1024**3  # resident; torch reserves far more address space th
 IMPORT_LIMIT_S = 10.0
 TORCH_IMPORT_LIMIT_S = 60.0
 TICK_S = 0.05
+THREADS = max(1, (os.cpu_count() or 2) // 2)  # learner and reference compute at the same time
+MAX_PROCESSES = 64  # of one child, with all that it started
 PATIENCE = 4  # a child that gets no CPU has up to this many times its limit
 
 
@@ -98,6 +100,7 @@ class Worker:
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join(paths),
             "PYTHONDONTWRITEBYTECODE": "1",
+            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(THREADS)),
             "PYTHONIOENCODING": "utf-8:backslashreplace",
         }
         command = [sys.executable, "-P", "-m", "judge.child", str(request_read), str(result_write)]
@@ -120,6 +123,7 @@ class Worker:
 
     def _open_channels(self) -> None:
         assert self._process is not None
+        self._tasks = watch.all_tasks()
         self._outgoing = bytearray()
         self._incoming = bytearray()
         self._printed = 0
@@ -264,6 +268,10 @@ class Worker:
         if self.source.torch and watch.resident_bytes(self._pid) > TORCH_MEMORY:
             self.close()
             raise ChildFailed("crashed", f"it used more than {TORCH_MEMORY >> 30} GB of memory")
+        grown = watch.all_tasks() - self._tasks > MAX_PROCESSES  # cheap; counting ours is not
+        if grown and not self.foreground and watch.session_size(self._pid) > MAX_PROCESSES:
+            self.close()
+            raise ChildFailed("crashed", f"it started more than {MAX_PROCESSES} processes")
 
     def _check_time(self, waited: float, limit_s: float, cpu: float, doing: str) -> None:
         """Time is up, unless the machine gave this process too little of it."""
@@ -285,17 +293,7 @@ class Worker:
         self.close()
         if code is None:
             return ChildFailed("error", "it closed the judge's result channel")
-        if code < 0:
-            name = signal.Signals(-code).name
-            reason = " (out of CPU time)" if -code == signal.SIGXCPU else ""
-            return ChildFailed(
-                "crashed", f"the process died of {name}{reason}", *_fault(self.output)
-            )
-        return ChildFailed(
-            "crashed",
-            f"the process ended with exit code {code} before it answered",
-            "something in this code, or in what it calls, ends the process (os._exit?)",
-        )
+        return ChildFailed("crashed", *watch.last_words(code, self.output))
 
     def _wait_for_exit(self) -> None:
         until = time.monotonic() + 1.0
@@ -334,10 +332,3 @@ def _read(fd: int) -> bytes | None:
         return os.read(fd, 1 << 20)
     except BlockingIOError:
         return None
-
-
-def _fault(output: str) -> list[str]:
-    """Where a crash happened, from what faulthandler printed."""
-    _, found, rest = output.partition("Fatal Python error:")
-    lines = [line.strip() for line in rest.splitlines() if line.strip().startswith("File ")]
-    return lines[:3] if found else []

@@ -1,4 +1,4 @@
-"""Owns the look at a running process from outside: its CPU time, its state, its memory.
+"""Owns the look at a process from outside: CPU time, state, memory, what it started, how it ended.
 
 Reads /proc; on a system without it every number is 0 and every process counts as asleep.
 """
@@ -6,6 +6,7 @@ Reads /proc; on a system without it every number is 0 and every process counts a
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 
@@ -24,6 +25,34 @@ def resident_bytes(pid: int) -> int:
     """Memory in use."""
     fields = _read(pid, "statm").split()
     return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if fields else 0
+
+
+def all_tasks() -> int:
+    """Processes and threads of the whole machine."""
+    try:
+        return int(Path("/proc/loadavg").read_text("ascii").split()[3].partition("/")[2])
+    except OSError:
+        return 0
+
+
+def session_size(session: int) -> int:
+    """Processes of one session: a child and everything that it started, unless that left it."""
+    pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+    return sum(_stat(pid)[3:4] == [str(session)] for pid in pids)
+
+
+def last_words(code: int, output: str) -> list[str]:
+    """Lines on a process that ended by itself with this exit code (negative: of a signal)."""
+    if code >= 0:
+        return [
+            f"the process ended with exit code {code} before it answered",
+            "something in this code, or in what it calls, ends the process (os._exit?)",
+        ]
+    reason = " (out of CPU time)" if -code == signal.SIGXCPU else ""
+    lines = [f"the process died of {signal.Signals(-code).name}{reason}"]
+    _, found, rest = output.partition("Fatal Python error:")  # what faulthandler printed
+    places = [line.strip() for line in rest.splitlines() if line.strip().startswith("File ")]
+    return lines + (places[:3] if found else [])
 
 
 def _stat(pid: int) -> list[str]:

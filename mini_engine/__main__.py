@@ -21,7 +21,7 @@ def build_parser() -> argparse.ArgumentParser:
     """The command line's options."""
     parser = argparse.ArgumentParser(
         prog="python -m mini_engine",
-        description="Answer prompts with the reference engine. Several prompts are served together.",
+        description="Answer prompts with the reference engine; several are served together.",
     )
     parser.add_argument("prompt", nargs="*", help="what to ask; without it, standard input is read")
     parser.add_argument("--model", default=DEFAULT_MODEL, help="folder, hub id or the default")

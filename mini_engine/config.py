@@ -1,6 +1,6 @@
 """Owns the parameters: what a model looks like, how the engine runs, what a request asks for.
 
-Every class here is frozen and checks itself when it is made, so the code that uses it need not. No torch.
+Every class here is frozen and checks itself when it is made, so the code that uses it need not.
 """
 
 from __future__ import annotations
@@ -34,11 +34,9 @@ def from_kwargs(cls: type[T], kwargs: dict[str, Any]) -> T:
 
 
 def require_int(owner: str, name: str, value: object, at_least: int) -> None:
-    """Raise TypeError or ValueError unless `value` is an integer (no bool) of `at_least` or more."""
+    """Raise TypeError or ValueError unless `value` is an int (no bool) of `at_least` or more."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(
-            f"{owner}.{name} must be an int, got {value!r} ({type(value).__name__})"
-        )
+        raise TypeError(f"{owner}.{name} must be an int, got {value!r} ({type(value).__name__})")
     if value < at_least:
         raise ValueError(f"{owner}.{name} must be {at_least} or more, got {value}")
 

@@ -38,10 +38,10 @@ class Runner(Protocol):
 class LLMEngine:
     """Serves many requests at once with one model.
 
-    `model` is a Hugging Face folder, a hub id, the default's name, or a loaded `compute.model.Model`.
+    `model` is a Hugging Face folder, a hub id, the default's name, or a loaded compute.model.Model.
     `options` are those of EngineConfig. With a `runner` no model is loaded: it makes up the sampled
-    tokens (tests, and the judge's torch-free checks); num_blocks and max_model_len must then be given.
-    A context manager: leaving it gives the memory back.
+    tokens (tests, and the judge's torch-free checks), and num_blocks and max_model_len must be
+    given. A context manager: leaving it gives the memory back.
     """
 
     def __init__(

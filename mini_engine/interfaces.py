@@ -1,7 +1,7 @@
 """Owns the contracts between the parts of the engine, and the data that they pass to each other.
 
-A part may import this file, `config` and `trace`, and never another part. Every Protocol states what
-holds before and after a call; the reference parts, the learner's parts and the tests all follow it.
+A part may import this file, `config` and `trace`, and never another part. Every Protocol states
+what holds before and after a call; reference parts, learners' parts and tests all follow it.
 Importing this loads no torch.
 """
 
@@ -31,7 +31,7 @@ class BrokenInvariant(AssertionError):
 
 @dataclass(frozen=True)
 class Chunk:
-    """Tokens of one request that one step computes: positions `start` to `start + num_tokens - 1`."""
+    """Tokens of a request that a step computes: positions `start` to `start + num_tokens - 1`."""
 
     request: Request
     start: int
@@ -110,7 +110,7 @@ class PrefixCache(Protocol):
         """Give the request the blocks for its first `num_tokens` tokens, and name those now full.
 
         `num_tokens` counts the tokens computed up to the end of this step, so a block is named
-        before its last slot is written. Raises OutOfBlocks and changes nothing if the pool lacks them.
+        before its last slot is written. Raises OutOfBlocks, changing nothing, if too few are free.
         """
 
     def release(self, request: Request) -> None:
@@ -133,7 +133,7 @@ class Scheduler(Protocol):
     running: Sequence[Request]  # in order of admission
 
     def add(self, request: Request) -> None:
-        """Queue a request. Raises ValueError, with both numbers, for one that can never be served."""
+        """Queue a request. Raises ValueError, with both numbers, if it can never be served."""
 
     def abort(self, request_id: str) -> bool:
         """End a request at once and take its blocks back. False if there is none by that id."""
@@ -142,7 +142,7 @@ class Scheduler(Protocol):
         """Choose the chunks of the next step and give them their blocks."""
 
     def update(self, schedule: Schedule, sampled: dict[str, int]) -> list[Request]:
-        """Take in the sampled tokens of that step; returns the requests that ended, in batch order."""
+        """Take in the step's sampled tokens; returns the requests that ended, in batch order."""
 
     def roll_back(self, schedule: Schedule) -> None:
         """The step's forward pass failed: its requests wait again, with nothing computed."""

@@ -46,7 +46,7 @@ def make_environment(root: Path, extras: str, torch_index: str = "") -> None:
     if stamp.get("root", str(root)) != str(root) or not _has_pip(root):
         _create(root, look_for_torch=not torch_index)
     _stamp_path(root).unlink(missing_ok=True)
-    torch_version = _settle_torch(root, torch_index)
+    torch_version = _settle_torch(root, torch_index, replace=other_torch)
     _install_rest(root, EXTRAS[extras], torch_version)
     new = {"root": str(root), "files": files, "extras": extras}
     new["torch_index"] = torch_index or stamp.get("torch_index", "")
@@ -156,10 +156,10 @@ def _range_text(root: Path) -> str:
     return f"{major}.{minor} or newer, older than {next_major}.{next_minor},"
 
 
-def _settle_torch(root: Path, torch_index: str) -> str:
-    """Make sure that .venv has a torch in range; returns its version."""
+def _settle_torch(root: Path, torch_index: str, replace: bool) -> str:
+    """Make sure that .venv has a torch in range, or `replace` it; returns its version."""
     present = _torch_of_environment(root)
-    if present and in_range(present, root) and not torch_index:
+    if present and in_range(present, root) and not replace:
         return present
     pinned = re.search(r"^torch==(\S+)$", (root / "constraints.txt").read_text(), re.MULTILINE)
     if pinned is None:

@@ -1,8 +1,8 @@
 """Makes tests/data/oracle_smollm2.json: greedy answers of SmolLM2 by transformers in float64.
 
-Run by path: `python tools/oracle.py` (about ten minutes), `python tools/oracle.py --check 2` derives
-the first two prompts again and compares. A prompt is kept only if the best token leads the second by
-more than ten tie bands in every step, so that rounding cannot change the answer.
+Run by path: `python tools/oracle.py` (minutes). `--check 2` derives the first two prompts again and
+compares. A prompt is kept only if the best token leads the second by more
+than ten tie bands in every step, so that rounding cannot change the answer.
 """
 
 from __future__ import annotations

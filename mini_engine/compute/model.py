@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from mini_engine.compute.weights import fuse_weights
 from mini_engine.config import ModelConfig
@@ -142,6 +144,21 @@ class DecoderLayer(nn.Module):
         return x + self.mlp(self.post_attention_norm(x))
 
 
+class _NoInit(TorchFunctionMode):
+    """Leaves out torch's random initial weights, which the checkpoint replaces anyway.
+
+    On the meta device they would cost more than a second: torch imports its compiler for them.
+    """
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if getattr(func, "__module__", None) == "torch.nn.init":
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)
+
+
 class Model(nn.Module):
     """A decoder-only transformer over a flat list of tokens, made by `Model.from_tensors`.
 
@@ -161,7 +178,8 @@ class Model(nn.Module):
         if config.tie_word_embeddings:
             self.lm_head.weight = self.embed.weight
         self.frequencies: Tensor  # [head_dim / 2], float32 whatever the model's dtype
-        self.register_buffer("frequencies", rope_frequencies(config), persistent=False)
+        with torch.device("cpu"):  # numbers, even where the weights are shapes only
+            self.register_buffer("frequencies", rope_frequencies(config), persistent=False)
         self.requires_grad_(False)
 
     @property
@@ -207,11 +225,11 @@ class Model(nn.Module):
 
         Raises ValueError for missing or unexpected tensors and for wrong shapes.
         """
-        with torch.device("meta"):  # shapes only: no memory, no random numbers
+        with torch.device("meta"), _NoInit():  # shapes only: no memory, no random numbers
             model = cls(config, apply_rope)
         weights = fuse_weights(config, tensors, device, dtype)
         model.load_state_dict(weights, strict=False, assign=True)
         if config.tie_word_embeddings:
             model.lm_head.weight = model.embed.weight
-        model.frequencies = rope_frequencies(config).to(device)
+        model.frequencies = model.frequencies.to(device)
         return model.requires_grad_(False).eval()

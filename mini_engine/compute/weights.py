@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -69,33 +69,49 @@ def checkpoint_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
     return {name: shape for _, parts in parameter_parts(config) for name, shape in parts}
 
 
-def check_tensors(config: ModelConfig, tensors: Mapping[str, Tensor]) -> None:
-    """Raise ValueError unless the checkpoint holds exactly the model's tensors in their shapes.
+def is_surplus(config: ModelConfig, name: str) -> bool:
+    """Whether a checkpoint may hold this tensor though the model has no use for it.
 
-    Two kinds of surplus are known and harmless: old checkpoints keep the RoPE frequencies, and tied
-    ones may keep a second copy of the embedding as `lm_head.weight`.
+    Old checkpoints keep the RoPE frequencies; tied ones may repeat the embedding as `lm_head`.
+    """
+    tied_head = name == "lm_head.weight" and config.tie_word_embeddings
+    return tied_head or name.endswith("rotary_emb.inv_freq")
+
+
+def check_tensors(
+    config: ModelConfig, tensors: Mapping[str, Tensor], source: object = "the checkpoint"
+) -> None:
+    """Raise ValueError, with a list, unless `source` held exactly the model's tensors.
+
+    Names, shapes and floating point are compared; surplus as in `is_surplus` is passed over.
     """
     shapes = checkpoint_shapes(config)
     missing = [name for name in shapes if name not in tensors]
-    surplus = [
-        name
-        for name in tensors
-        if name not in shapes
-        and not name.endswith("rotary_emb.inv_freq")
-        and not (name == "lm_head.weight" and config.tie_word_embeddings)
-    ]
-    if missing or surplus:
-        raise ValueError(
-            f"the checkpoint does not fit its config: {len(missing)} of {len(shapes)} tensors are "
-            f"missing{_examples(missing)}, {len(surplus)} are unexpected{_examples(surplus)}; "
-            "is it complete, and does config.json belong to it?"
-        )
+    unexpected = [name for name in tensors if name not in shapes and not is_surplus(config, name)]
+    wrong = []
     for name, shape in shapes.items():
-        if tuple(tensors[name].shape) != shape:
-            raise ValueError(
-                f"tensor {name!r} has shape {tuple(tensors[name].shape)}, "
-                f"the config asks for {shape}"
-            )
+        tensor = tensors.get(name)
+        if tensor is None:
+            continue
+        if tuple(tensor.shape) != shape:
+            wrong.append(f"{name} {list(tensor.shape)}, expected {list(shape)}")
+        elif not tensor.is_floating_point():
+            wrong.append(f"{name} is {tensor.dtype}, expected floating point")
+    complaints = [
+        f"{title}: {shorten(names)}"
+        for title, names in (("missing", missing), ("unexpected", unexpected), ("wrong", wrong))
+        if names
+    ]
+    if complaints:
+        raise ValueError(
+            f"the weights of {source} do not fit its config.json; {'; '.join(complaints)}"
+        )
+
+
+def shorten(names: Sequence[str], most: int = 8) -> str:
+    """The first names of a list, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def fuse_weights(
@@ -115,10 +131,3 @@ def fuse_weights(
         rows = [tensors[part].detach().to(device, dtype) for part, _ in parts]
         weights[name] = rows[0] if len(rows) == 1 else torch.cat(rows)
     return weights
-
-
-def _examples(names: list[str]) -> str:
-    if not names:
-        return ""
-    more = ", ..." if len(names) > 3 else ""
-    return f" ({', '.join(names[:3])}{more})"

@@ -1,1 +1,1 @@
-"""The control plane: requests, blocks, prefix cache and scheduler. Imports no torch and no numpy."""
+"""The control plane: requests, blocks, prefix cache, scheduler. Imports no torch and no numpy."""

@@ -1,4 +1,4 @@
-"""Owns the KV blocks: which are free, in which order they are reused, and how many tables hold each.
+"""Owns the KV blocks: which are free, in which order they are reused, how many tables hold each.
 
 The names of blocks are the prefix cache's business; it only tells the pool at which end of the free
 list a block shall queue. Compare vLLM's `vllm/v1/core/block_pool.py`, where a doubly linked list

@@ -1,8 +1,8 @@
 """Owns the names of full blocks: gives requests their blocks and finds them again for others.
 
 A block's name says which tokens it holds *and* which came before it, so equal names mean equal KV.
-Real engines trust a strong hash (vLLM: `vllm/v1/core/kv_cache_utils.py`, `hash_block_tokens`); here a
-hit also compares the tokens, so even a colliding hash never serves foreign KV.
+Real engines trust a strong hash (vLLM: `vllm/v1/core/kv_cache_utils.py`, `hash_block_tokens`); here
+a hit also compares the tokens, so even a colliding hash never serves foreign KV.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class PrefixCache:
     def admit(self, request: Request, hit: list[int]) -> None:
         """Make the blocks of a lookup the start of the request's (empty) block table."""
         if request.block_table:
-            raise ValueError(f"request {request.request_id} holds blocks already; release them first")
+            raise ValueError(f"request {request.request_id} holds blocks; release them first")
         for block_id in hit:
             self.pool.share(block_id)
         request.block_table.extend(hit)
@@ -98,8 +98,8 @@ class PrefixCache:
     def grow(self, request: Request, num_tokens: int) -> None:
         """Give the request the blocks for its first `num_tokens` tokens, and name those now full.
 
-        Named before they are written: a later request of the *same* step may share them, because
-        every layer writes all K and V before it attends. Raises OutOfBlocks and changes nothing.
+        Named before they are filled: a later request of the *same* step may share them, because
+        every layer writes all K and V before it attends. Raises OutOfBlocks, changing nothing.
         """
         missing = self._missing(request, num_tokens)
         if missing > 0:
@@ -113,7 +113,7 @@ class PrefixCache:
     def release(self, request: Request) -> None:
         """Take the request's blocks away, last to first.
 
-        Unnamed blocks are reused first, named ones last; of a prefix, its end goes before its start.
+        Unnamed blocks are reused first, named ones last; the end of a prefix before its start.
         """
         for block_id in reversed(request.block_table):
             self.pool.free(block_id, to_front=block_id not in self._name_of)
@@ -203,7 +203,9 @@ class PrefixCache:
         young = self._young.setdefault(request.request_id, [])
         for index in range(request.num_named, num_full):
             block_id = request.block_table[index]
-            name = self._known_name(request, index, parent) or self._new_name(request, index, parent)
+            name = self._known_name(request, index, parent) or self._new_name(
+                request, index, parent
+            )
             self._blocks_of.setdefault(name, []).append(block_id)
             self._name_of[block_id] = name
             young.append(block_id)
@@ -238,4 +240,3 @@ class PrefixCache:
             blocks.remove(block_id)
             if not blocks:
                 del self._blocks_of[name]
-

@@ -1,8 +1,8 @@
 """Owns the decision of each step: which tokens of which requests are computed.
 
-There is no prefill phase and no decode phase. A request has *computed* tokens and a *total* of known
-ones, and every step moves computed towards total; a decode is a request with one token to go. The
-policy is that of vLLM V1 (`vllm/v1/core/sched/scheduler.py`, `Scheduler.schedule`).
+There is no prefill phase and no decode phase. A request has *computed* tokens and a *total* of
+known ones, and every step moves computed towards total; a decode is a request with one token to go.
+The policy is that of vLLM V1 (`vllm/v1/core/sched/scheduler.py`, `Scheduler.schedule`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mini_engine.interfaces import BrokenInvariant, Chunk, PrefixCache, Schedule
 class Scheduler:
     """Waiting and running requests under one token budget; see interfaces.Scheduler.
 
-    `config.num_blocks` and `config.max_model_len` must be set; the cache's pool has that many blocks.
+    `config.num_blocks` and `config.max_model_len` must be set; the cache's pool is as large.
     """
 
     def __init__(self, config: EngineConfig, cache: PrefixCache) -> None:
@@ -87,7 +87,7 @@ class Scheduler:
     # One step
 
     def schedule(self) -> Schedule:
-        """Choose the chunks of the next step and give them their blocks: running first, then waiting."""
+        """Choose the next step's chunks and give them their blocks: running first, then waiting."""
         self.cache.begin_step()
         self._aborted_in_step.clear()
         step = _Step(budget=self.config.max_num_batched_tokens)
@@ -228,7 +228,9 @@ class Scheduler:
             if request.block_table or request.num_computed:
                 raise BrokenInvariant(f"request {request.request_id} waits and still holds KV")
         if len(self.running) > self.config.max_num_seqs:
-            raise BrokenInvariant(f"{len(self.running)} run, at most {self.config.max_num_seqs} may")
+            raise BrokenInvariant(
+                f"{len(self.running)} run, at most {self.config.max_num_seqs} may"
+            )
         check_cache = getattr(self.cache, "check_invariants", None)
         if check_cache is not None:
             check_cache(everyone)

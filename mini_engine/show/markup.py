@@ -66,7 +66,7 @@ def figure(content: str, sentence: str) -> Figure:
 def picture(svg: str, sentence: str, width: int) -> str:
     """An SVG drawing as an <img> whose alt text is `sentence`."""
     data = base64.b64encode(svg.encode()).decode()
-    style = f"width:{width}px;max-width:none;background:{PAPER}"
+    style = f"width:{width}px;max-width:100%;min-width:760px;background:{PAPER}"
     # An <img> is written without an end tag in HTML, and with a slash it is well-formed XML too.
     source = f"data:image/svg+xml;base64,{data}"
     return f'<img src="{source}" alt="{escape(sentence)}" style="{style}"/>'

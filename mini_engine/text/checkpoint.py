@@ -14,13 +14,12 @@ from typing import Any
 from mini_engine.config import ModelConfig
 from mini_engine.text.default_model import ModelNotAvailable
 from mini_engine.text.fetch import find_model
-from mini_engine.text.weights import expected_shapes, load_weights, read_json
+from mini_engine.text.weights import load_weights, read_json
 
 __all__ = [
     "ARCHITECTURES",
     "ModelNotAvailable",
     "encode_chat",
-    "expected_shapes",
     "find_model",
     "load_config",
     "load_tokenizer",

@@ -155,11 +155,11 @@ def test_a_model_made_without_weights_has_the_same_structure() -> None:
 def test_missing_unexpected_and_misshapen_tensors_are_refused() -> None:
     tensors = random_tensors(TINY_LLAMA, 0)
     name = "model.layers.1.self_attn.k_proj.weight"
-    with pytest.raises(ValueError, match=r"1 of \d+ tensors are missing \(" + name):
+    with pytest.raises(ValueError, match=r"missing: " + name):
         Model.from_tensors(TINY_LLAMA, {k: v for k, v in tensors.items() if k != name})
-    with pytest.raises(ValueError, match=r"1 are unexpected \(model.layers.9.x"):
+    with pytest.raises(ValueError, match=r"unexpected: model\.layers\.9\.x"):
         Model.from_tensors(TINY_LLAMA, {**tensors, "model.layers.9.x": torch.zeros(1)})
-    with pytest.raises(ValueError, match=r"k_proj.weight' has shape \(4, 64\).*\(32, 64\)"):
+    with pytest.raises(ValueError, match=r"k_proj\.weight \[4, 64\], expected \[32, 64\]"):
         Model.from_tensors(TINY_LLAMA, {**tensors, name: torch.zeros(4, 64)})
 
 

@@ -19,7 +19,11 @@ from tests.control.workloads import ScriptedRunner, add, control_engine, run_to_
 @pytest.fixture
 def engine():
     with LLMEngine(
-        random_model(TINY_LLAMA, seed=1), device="cpu", num_blocks=40, block_size=4, max_model_len=64
+        random_model(TINY_LLAMA, seed=1),
+        device="cpu",
+        num_blocks=40,
+        block_size=4,
+        max_model_len=64,
     ) as engine:
         yield engine
 
@@ -48,7 +52,7 @@ def test_steps_give_the_new_tokens_only(engine):
         outputs += engine.step()
     assert [len(o.new_token_ids) for o in outputs] == [1] * 5
     assert [o.finished for o in outputs] == [False] * 4 + [True]
-    assert sum((o.new_token_ids for o in outputs), []) == outputs[-1].token_ids
+    assert [t for o in outputs for t in o.new_token_ids] == outputs[-1].token_ids
     assert engine.step() == []
 
 

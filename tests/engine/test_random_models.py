@@ -39,13 +39,11 @@ MAX_TOKENS = 16
 
 
 def make_prompts() -> list[list[int]]:
-    """Twelve prompts; pairs share a prefix, and lengths lie around multiples of the block size 4."""
+    """Twelve prompts that share a prefix; lengths lie around multiples of the block size 4."""
     rng = random.Random(37)
     shared = [rng.randrange(512) for _ in range(40)]
     lengths = (1, 3, 4, 5, 15, 16, 17, 31, 33, 48, 21, 40)
-    return [
-        [*shared[: n // 2], *(rng.randrange(512) for _ in range(n - n // 2))] for n in lengths
-    ]
+    return [[*shared[: n // 2], *(rng.randrange(512) for _ in range(n - n // 2))] for n in lengths]
 
 
 @torch.inference_mode()
@@ -80,9 +78,7 @@ def case(
 
 
 @pytest.mark.parametrize("schedule", list(SCHEDULES))
-def test_tokens_equal_transformers(
-    case: tuple[Model, list[list[int]]], schedule: str
-) -> None:
+def test_tokens_equal_transformers(case: tuple[Model, list[list[int]]], schedule: str) -> None:
     model, answers = case
     assert sum(map(len, answers)) > 0.7 * MAX_TOKENS * 6, "too many near ties to prove anything"
     defaults = {"num_blocks": 120, "block_size": 4, "max_model_len": 96, "debug": True}
@@ -100,7 +96,11 @@ def test_tokens_equal_transformers(
 def test_case_38_poison_of_either_sign_and_permuted_blocks_change_no_bit(name: str) -> None:
     model = Model.from_tensors(MODELS[name], random_tensors(MODELS[name], seed=38))
     logits = {}
-    for label, poison, reverse in (("plus", 1e4, False), ("minus", -1e4, False), ("perm", 1e4, True)):
+    for label, poison, reverse in (
+        ("plus", 1e4, False),
+        ("minus", -1e4, False),
+        ("perm", 1e4, True),
+    ):
         engine = LLMEngine(
             model,
             device="cpu",

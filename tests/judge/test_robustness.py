@@ -175,6 +175,25 @@ def gone(pid: int) -> bool:
     return False
 
 
+def test_a_swarm_of_processes_is_stopped(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    seen.mkdir()
+    code = (
+        "import os, time\ndef half(x):\n"
+        "    for _ in range(400):\n"
+        "        if os.fork() == 0:\n"
+        f"            open({str(seen)!r} + '/' + str(os.getpid()), 'w').close()\n"
+        "            time.sleep(600)\n"
+        "    time.sleep(600)\n"
+    )
+    result = first(tmp_path, code)
+    assert result.status == "crashed"
+    assert "started more than 64 processes" in result.lines[1]
+    pids = [int(entry.name) for entry in seen.iterdir()]
+    assert pids
+    assert all(gone(pid) for pid in pids)
+
+
 def test_after_two_lost_processes_the_rest_is_left_out(tmp_path: Path) -> None:
     code = "import os\ndef half(x): os._exit(3)"
     result = grade(tmp_path, code, CHECK, CHECK, CHECK)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from judge.api import CheckResult, ExerciseResult, Mistake
+from judge.api import Case, CheckResult, ExerciseResult, Mistake
 from judge.diagnosis import Evidence, fitting_mistake
+from judge.reference import JudgeFault
 from judge.report import counts
 from judge.runner import Grader, Options, reference_source
 from tests.judge.toy import CHECK, EXERCISE, ODD, TOY, grade
@@ -90,6 +91,11 @@ def test_policy_is_reported_and_fails_nothing(tmp_path: Path) -> None:
     assert result.first_failure.check is policy
 
 
+def test_policy_alone_fails_nothing_either(tmp_path: Path) -> None:
+    policy = replace(ODD, kind="policy")
+    assert grade(tmp_path, "def half(x): return 0.5", policy).status == "passed"
+
+
 def test_a_mistake_that_explains_everything_is_named(tmp_path: Path) -> None:
     result = grade(tmp_path, "def half(x): return -(-x // 2)")
     failed = result.first_failure
@@ -154,6 +160,12 @@ def test_a_judge_that_cannot_compare_says_so(tmp_path: Path) -> None:
     result = grade(tmp_path, RIGHT, replace(CHECK, compare=broken))
     assert result.status == "error"
     assert "can't be compared" in result.results[0].lines[1]
+
+
+def test_a_failing_reference_is_not_blamed_on_the_learner(tmp_path: Path) -> None:
+    broken = replace(CHECK, cases=lambda rng: [Case("half of what?", {"function": "quarter"})])
+    with pytest.raises(JudgeFault, match="the reference failed in half of what"):
+        grade(tmp_path, RIGHT, broken)
 
 
 def test_every_check_of_the_toy_passes_with_its_reference() -> None:

@@ -181,6 +181,9 @@ def test_torch_index_is_for_torch_alone(
     for torch_index in ("file:///some/index", ""):  # given again, or left out: nothing to do
         environment.make_environment(project, "lab", torch_index)
     assert len(pip.calls) == 2
+    (project / "constraints.txt").write_text("numpy==2.1.0\ntorch==2.13.0\n")
+    environment.make_environment(project, "lab", "file:///some/index")
+    assert len(pip.calls) == 3, "other pins are no reason to install the same torch again"
 
 
 def test_the_usual_torch_comes_with_a_warning_where_it_is_big_and_useless(

@@ -9,7 +9,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, PreTrainedModel
 
-from mini_engine.text.checkpoint import expected_shapes, load_config, load_weights
+from mini_engine.compute.weights import checkpoint_shapes
+from mini_engine.text.checkpoint import load_config, load_weights
 from tests.text.small_models import change, llama, qwen3
 
 MODELS = {
@@ -35,7 +36,7 @@ def test_weights_and_config_are_those_that_transformers_saved(
     folder, model = saved
     config = load_config(folder)
     weights = load_weights(folder, config, torch.float32)
-    assert set(weights) == set(expected_shapes(config))
+    assert set(weights) == set(checkpoint_shapes(config))
     reference = model.state_dict()
     assert set(reference) - set(weights) <= {"lm_head.weight"}
     assert all(torch.equal(tensor, reference[name]) for name, tensor in weights.items())
@@ -86,7 +87,7 @@ def test_tensors_that_do_not_fit_are_listed(folder: Path) -> None:
     with pytest.raises(ValueError, match="do not fit") as caught:
         load_weights(folder, config, torch.float32)
     message = str(caught.value)
-    assert "missing: model.norm.weight, model.layers.1.mlp.up_proj.weight;" in message
+    assert "missing: model.layers.1.mlp.up_proj.weight, model.norm.weight;" in message
     assert "unexpected: model.layers.0.self_attn.q_norm.weight;" in message
     assert "model.embed_tokens.weight [41, 16], expected [40, 16]" in message
     assert "lm_head.weight is torch.int32" in message
@@ -112,7 +113,7 @@ def test_what_old_files_repeat_is_dropped(tmp_path: Path) -> None:
     weights["model.layers.0.self_attn.rotary_emb.inv_freq"] = torch.ones(2)
     save_file(weights, tmp_path / "model.safetensors")
     config = load_config(tmp_path)
-    assert set(load_weights(tmp_path, config, torch.float32)) == set(expected_shapes(config))
+    assert set(load_weights(tmp_path, config, torch.float32)) == set(checkpoint_shapes(config))
 
 
 def test_a_damaged_file_is_said_to_be_damaged(folder: Path) -> None:

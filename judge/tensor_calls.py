@@ -1,0 +1,174 @@
+"""Owns running tensor functions of a learner. Runs in the child; knows no expected value.
+
+Everything here computes with one thread: the tensors are tiny, and threads that wait for one another
+cost far more than they save. `run_with_all_threads` is for a real model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from judge.api import Context
+from judge.execute import attempt
+from judge.wire import Raised
+
+TOP = 3  # logits that are kept per sampled token
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Let torch compute with `count` threads inside, and as before afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def call(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
+    """Call a function of the exercise with tensors. For `execute`.
+
+    payload: {"function": symbol, "args": [...], "names": [...], "strided": [...]}. The arguments named
+    in "strided" are not contiguous in memory. The answer is {"value": ...}, with "changed": the names
+    of the arguments that the call changed, if it changed any.
+    """
+    strided = payload.get("strided", [])
+    names = payload["names"]
+    args = [
+        _placed(value, context.device, name in strided)
+        for name, value in zip(names, payload["args"], strict=True)
+    ]
+    before = [_copy(value) for value in args]
+    with threads(1), torch.no_grad():
+        value = attempt(parts[payload["function"]], *args)
+    changed = [
+        name for name, old, new in zip(names, before, args, strict=True) if not _equal(old, new)
+    ]
+    answer = {"value": value}
+    if changed:
+        answer["changed"] = changed
+    return answer
+
+
+def _placed(value: Any, device: str, strided: bool) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    value = value.to(device)
+    if not strided:
+        return value
+    # The same numbers as a slice of a larger tensor, as the model's own queries and keys are.
+    larger = torch.full((value.shape[0], value.shape[1] + 2, *value.shape[2:]), 7.0, dtype=value.dtype)
+    larger = larger.to(device)
+    larger[:, 1:-1] = value
+    return larger[:, 1:-1]
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    return list(value) if isinstance(value, list) else value
+
+
+def _equal(old: Any, new: Any) -> bool:
+    if isinstance(old, torch.Tensor):
+        return old.shape == new.shape and bool(torch.equal(old, new))
+    return bool(old == new)
+
+
+class WatchedModel:
+    """The model as a generate loop sees it; notes every pass, and checks what it is given."""
+
+    def __init__(self, model: Any, most_passes: int, session: object) -> None:
+        self._model = model
+        self.session = session  # the same object for all runs of one case
+        self._most_passes = most_passes
+        self.config, self.dtype, self.device = model.config, model.dtype, model.device
+        self.passes: list[Any] = []  # [token ids, positions] of each
+        self.logits_rows: list[int] = []
+        self.tops: list[Any] = []  # [ids, logits] of the last row of each call of `logits`
+
+    def __call__(self, token_ids: Any, positions: Any, attend: Any) -> Any:
+        _check_integers("token_ids", token_ids)
+        _check_integers("positions", positions)
+        if token_ids.shape != positions.shape:
+            raise ValueError(
+                f"token_ids has {len(token_ids)} numbers and positions {len(positions)}: each "
+                "token has one position"
+            )
+        if len(self.passes) == self._most_passes:
+            raise RuntimeError(
+                f"forward pass {self._most_passes + 1}, but prompt and new tokens together need at "
+                f"most {self._most_passes}: the loop does not end where it should"
+            )
+        self.passes.append([token_ids.tolist(), positions.tolist()])
+
+        def checked(layer: int, query: Any, key: Any, value: Any) -> Any:
+            out = attend(layer, query, key, value)
+            if not isinstance(out, torch.Tensor):
+                raise TypeError(f"attend must return a Tensor, got {type(out).__name__}")
+            if out.shape != query.shape:
+                raise ValueError(
+                    f"attend must return the query's shape {tuple(query.shape)}, got "
+                    f"{tuple(out.shape)}"
+                )
+            return out
+
+        return self._model(token_ids, positions, checked)
+
+    forward = __call__
+
+    def logits(self, hidden: Any) -> Any:
+        out = self._model.logits(hidden)
+        self.logits_rows.append(out.shape[0] if out.dim() == 2 else 1)
+        values, ids = out.reshape(-1, out.shape[-1])[-1].topk(TOP)
+        self.tops.append([ids.tolist(), values.tolist()])
+        return out
+
+
+def _check_integers(name: str, value: Any) -> None:
+    if not isinstance(value, torch.Tensor):
+        raise TypeError(f"the model takes {name} as a tensor, got {type(value).__name__}")
+    if value.dim() != 1 or value.dtype not in (torch.int64, torch.int32):
+        raise ValueError(
+            f"the model takes {name} as a tensor of shape [n] and dtype int64, got shape "
+            f"{list(value.shape)} and {value.dtype}"
+        )
+
+
+def generate(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
+    """Run a generate loop several times in one process. For `execute`.
+
+    payload: {"runs": [{"model", "seed", "prompt", "max_tokens", "ends"}, ...]}; a model "smollm2" is
+    the real one. The answer has one entry per run, and ends with the first that raises:
+    {"tokens", "passes", "logits_rows", "tops", "changed"}.
+    """
+    from judge.tensor_engine import load
+
+    answers = []
+    session = object()
+    for run in payload["runs"]:
+        model = load(run["model"], run["seed"], context.device)
+        watched = WatchedModel(model, len(run["prompt"]) + run["max_tokens"], session)
+        prompt = list(run["prompt"])
+        count = torch.get_num_threads() if run["model"] == "smollm2" else 1
+        with threads(count), torch.no_grad():
+            tokens = attempt(
+                parts["generate_cached"], watched, prompt, run["max_tokens"], frozenset(run["ends"])
+            )
+        answers.append(
+            {
+                "tokens": tokens,
+                "passes": watched.passes,
+                "logits_rows": watched.logits_rows,
+                "tops": watched.tops,
+                "changed": prompt != run["prompt"],
+            }
+        )
+        if isinstance(tokens, Raised):
+            break
+    return answers

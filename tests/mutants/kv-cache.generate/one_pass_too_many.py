@@ -1,0 +1,33 @@
+# mistake: the last token is computed too
+"""Computes first and looks at the limit afterwards."""
+
+import torch
+
+from mini_engine.compute.attention_single import attention_over_contiguous as attention
+
+
+def generate_cached(model, prompt_ids, max_tokens, end_token_ids=()):
+    layers = model.config.num_layers
+    keys = [None] * layers
+    values = [None] * layers
+
+    def attend(layer, query, key, value):
+        if keys[layer] is not None:
+            key = torch.cat([keys[layer], key])
+            value = torch.cat([values[layer], value])
+        keys[layer], values[layer] = key, value
+        return attention(query, key, value, model.config.head_dim**-0.5)
+
+    def step(ids, start):
+        positions = torch.arange(start, start + len(ids))
+        hidden = model(torch.tensor(ids), positions, attend)
+        return int(model.logits(hidden[-1:])[0].argmax())
+
+    seen = len(prompt_ids)
+    out = [step(list(prompt_ids), 0)]
+    while True:
+        following = step(out[-1:], seen)
+        if len(out) == max_tokens or out[-1] in end_token_ids:
+            return out
+        out.append(following)
+        seen += 1

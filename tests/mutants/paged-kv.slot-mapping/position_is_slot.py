@@ -1,0 +1,15 @@
+# mistake: the block table is not used: slots equal positions
+"""Returns positions."""
+
+
+def slot_mapping(block_table, start, num_tokens, block_size):
+    if start < 0 or num_tokens < 0 or block_size < 1:
+        raise ValueError(f"start {start}, num_tokens {num_tokens}, block_size {block_size}")
+    end = start + num_tokens
+    if end > len(block_table) * block_size:
+        raise ValueError(f"{end} positions, {len(block_table)} blocks of {block_size}")
+    slots = []
+    for position in range(start, end):
+        block = block_table[position // block_size]
+        slots.append(position)
+    return slots

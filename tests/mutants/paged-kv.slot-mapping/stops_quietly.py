@@ -1,0 +1,14 @@
+# mistake: a table of too few blocks gives fewer slots
+"""Stops at the end of the table."""
+
+
+def slot_mapping(block_table, start, num_tokens, block_size):
+    if start < 0 or num_tokens < 0 or block_size < 1:
+        raise ValueError(f"start {start}, num_tokens {num_tokens}, block_size {block_size}")
+    end = start + num_tokens
+    end = min(end, len(block_table) * block_size)
+    slots = []
+    for position in range(start, end):
+        block = block_table[position // block_size]
+        slots.append(block * block_size + position % block_size)
+    return slots
