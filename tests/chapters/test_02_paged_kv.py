@@ -33,7 +33,7 @@ def test_reserving_wastes_what_the_table_says(chapter: Chapter) -> None:
     assert len(used) == 12
     assert f"all twelve 6144 {sum(used)} {6144 - sum(used)}" in shown
     assert f"{sum(used) / 6144:.0%} of the reserved are used" in shown
-    lengths = literal_eval(chapter.output_of("questions = [").splitlines()[0].split(" tokens")[0])
+    lengths = literal_eval(chapter.output_of("questions = (").splitlines()[0].split(" tokens")[0])
     assert all(0 <= n - prompt < 16 for n, prompt in zip(used, lengths, strict=True))
 
 
@@ -97,8 +97,8 @@ def test_shared_blocks_come_back_with_the_last_holder(chapter: Chapter) -> None:
 
 def test_breaking_it_gives_clear_errors(chapter: Chapter) -> None:
     assert "is free already; it was freed twice" in chapter.output_of("careful = BlockPool")
-    shown = chapter.output_of("stale = run_one")
-    assert "still reads its own keys: False" in shown
+    shown = chapter.output_of("tables, kept = ")
+    assert "its own: False - the next one's: True" in shown
     assert "has reference count 0, 1 tables hold it" in shown
 
 
