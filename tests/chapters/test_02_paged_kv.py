@@ -34,13 +34,13 @@ def test_reserving_wastes_what_the_table_says(chapter: Chapter) -> None:
     assert f"all twelve 6144 {sum(used)} {6144 - sum(used)}" in shown
     assert f"{sum(used) / 6144:.0%} of the reserved are used" in shown
     lengths = literal_eval(chapter.output_of("questions = (").splitlines()[0].split(" tokens")[0])
-    assert all(0 <= n - prompt < 16 for n, prompt in zip(used, lengths, strict=True))
+    assert all(0 <= n - prompt < 10 for n, prompt in zip(used, lengths, strict=True))
 
 
 def test_four_reservations_but_twelve_requests_in_blocks(chapter: Chapter) -> None:
     shown = chapter.output_of("paged_outputs, paged_trace = serve")
     assert re.search(r"one block of 512 4 \d+", shown)
-    assert re.search(r"blocks of 16 12 16", shown)
+    assert re.search(r"blocks of 16 12 10", shown)
     assert "all twelve answers the same: True" in shown
     assert "is then four reservations" in chapter.prose
     assert 2048 // 512 == 4
