@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -72,7 +72,8 @@ def resolve_sizes(
         raise ValueError(
             f"max_model_len={longest}, but the model has {model.max_position_embeddings} positions"
         )
-    config = dataclasses.replace(config, max_model_len=longest, device=device.type)
+    chosen: Literal["cpu", "cuda"] = "cuda" if device.type == "cuda" else "cpu"
+    config = dataclasses.replace(config, max_model_len=longest, device=chosen)
     if config.num_blocks is None:
         num_blocks = choose_num_blocks(model, config, device, dtype)
         config = dataclasses.replace(config, num_blocks=num_blocks)

@@ -35,7 +35,7 @@ IDLE = """() => {
 }"""
 RUN_ALL = "() => window.jupyterapp.commands.execute('notebook:run-all-cells').then(() => null)"
 CONTENT = "() => window.jupyterapp.shell.currentWidget.context.model.toJSON()"
-SCROLLER = ".jp-WindowedPanel-outer"  # the part of a notebook that scrolls
+SCROLLER = ".jp-NotebookPanel .jp-WindowedPanel-outer"
 
 
 def find_browser() -> str | None:

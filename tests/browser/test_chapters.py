@@ -6,6 +6,7 @@ Screenshots go to the folder named by MINI_ENGINE_SCREENSHOTS, else to pytest's 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,9 @@ from tests.browser.lab import (
     take_screenshots,
 )
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
+SLIDER = re.compile(r"step_slider|\w+Slider\(")
 HANDLE = ".jp-Notebook .noUi-handle"
 
 
@@ -45,13 +47,12 @@ def test_a_chapter_runs_in_the_browser(chapter: Path, page: Any, tmp_path: Path)
     for name in ("chapters", "practice"):
         shutil.copytree(ROOT / name, work / name)
     with running_lab(work, tmp_path / "jupyter") as lab:
-        notebook = run_all_cells(page, lab.page_of(f"chapters/{chapter.name}"), timeout_s=200)
+        notebook = run_all_cells(page, lab.page_of(f"chapters/{chapter.name}"), timeout_s=400)
         folder = screenshots_folder(tmp_path)
         pictures = take_screenshots(page, folder, chapter.stem)
         assert errors_in(notebook) == []
         assert pictures
-        text = chapter.read_text(encoding="utf-8")
-        if "step_slider" in text or "ipywidgets" in text:
+        if SLIDER.search(chapter.read_text(encoding="utf-8")):
             move_the_first_slider(page, folder / f"{chapter.stem}-slider.png")
 
 
@@ -78,13 +79,16 @@ def move_the_first_slider(page: Any, picture: Path) -> None:
 def test_the_harness_runs_cells_and_sees_errors(page: Any, tmp_path: Path) -> None:
     work = tmp_path / "work"
     slider = "import ipywidgets\nslider = ipywidgets.IntSlider(value=3, max=9)\nslider"
-    write_notebook(work / "good.ipynb", "import mini_engine\n6 * 7", slider)
+    long = "for number in range(150):\n    print(number)"
+    write_notebook(work / "good.ipynb", "import mini_engine\n6 * 7", slider, long)
     write_notebook(work / "bad.ipynb", "1 / 0", "print('never reached')")
     with running_lab(work, tmp_path / "jupyter") as lab:
         good = run_all_cells(page, lab.page_of("good.ipynb"), timeout_s=60)
         assert errors_in(good) == []
         assert good["cells"][0]["outputs"][0]["data"]["text/plain"] == "42"
         pictures = take_screenshots(page, tmp_path / "shots", "good")
+        assert shows_widgets(good)
+        assert len(pictures) > 1, "a notebook longer than the screen needs several pictures"
         assert pictures[0].stat().st_size > 10_000
         move_the_first_slider(page, tmp_path / "shots" / "slider.png")
         bad = run_all_cells(page, lab.page_of("bad.ipynb"), timeout_s=60)

@@ -31,66 +31,46 @@ def model() -> Model:
     return Model.from_tensors(config, load_weights(folder, config, torch.float32))
 
 
-def generate(model: Model, priorities: bool = False, **options: Any) -> LLMEngine:
-    """Serve all prompts at once and compare every answer; returns the engine for its trace."""
-    options.setdefault("num_blocks", 600)
-    engine = LLMEngine(model, device="cpu", max_model_len=1024, **options)
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "budget of 16": {"max_num_batched_tokens": 16},
+    "12 blocks": {"num_blocks": 12},
+    "no prefix cache": {"enable_prefix_caching": False},
+    "priority, 12 blocks": {"policy": "priority", "num_blocks": 12},
+}
+
+
+@pytest.mark.parametrize("schedule", list(SCHEDULES))
+def test_24_answers_equal_transformers(model: Model, schedule: str) -> None:
+    options = {"num_blocks": 600, **SCHEDULES[schedule]}
+    engine = LLMEngine(model, device="cpu", max_model_len=192, **options)
     params = SamplingParams(max_tokens=ORACLE["max_tokens"])
     for index, prompt in enumerate(PROMPTS):
-        priority = (index * 7) % 5 if priorities else 0
-        engine.add_request(prompt, params, request_id=str(index), priority=priority)
+        engine.add_request(prompt, params, request_id=str(index), priority=(index * 7) % 5)
     answers = {}
     while engine.has_unfinished:
         answers.update({o.request_id: o.token_ids for o in engine.step() if o.finished})
-    for index, expected in enumerate(ANSWERS):
-        assert answers[str(index)] == expected, f"prompt {index}"
-    return engine
+    assert [answers[str(index)] for index in range(len(ANSWERS))] == ANSWERS
+    # the schedule did what its name says
+    trace = engine.trace
+    assert any(record.preempted for record in trace) == ("12 blocks" in schedule)
+    assert any(sum(record.cached.values()) for record in trace) == ("no prefix" not in schedule)
+    assert max(record.total for record in trace) <= engine.config.max_num_batched_tokens
 
 
 def test_the_oracle_has_24_prompts_without_near_ties() -> None:
     assert len(ORACLE["prompts"]) == 24
     assert all(entry["margin"] > ORACLE["min_margin"] for entry in ORACLE["prompts"])
-    assert max(map(len, PROMPTS)) > 150
-
-
-def test_default(model: Model) -> None:
-    engine = generate(model)
-    assert any(sum(record.cached.values()) for record in engine.trace), "no prefix was shared"
-
-
-def test_budget_16_cuts_prompts_into_chunks(model: Model) -> None:
-    engine = generate(model, max_num_batched_tokens=16)
-    assert max(record.total for record in engine.trace) == 16
-
-
-def test_a_tight_pool_preempts(model: Model) -> None:
-    longest = max(len(p) + len(a) for p, a in zip(PROMPTS, ANSWERS, strict=True))
-    engine = generate(model, num_blocks=-(-longest // 16) + 1)
-    assert sum(len(record.preempted) for record in engine.trace) >= 3
-
-
-def test_12_blocks_of_the_short_prompts(model: Model) -> None:
-    fits = [i for i, p in enumerate(PROMPTS) if len(p) + ORACLE["max_tokens"] <= 12 * 16]
-    assert len(fits) >= 18
-    engine = LLMEngine(model, device="cpu", num_blocks=12, max_model_len=192)
-    params = SamplingParams(max_tokens=ORACLE["max_tokens"])
-    outputs = engine.generate([PROMPTS[i] for i in fits], params)
-    assert [o.token_ids for o in outputs] == [ANSWERS[i] for i in fits]
-    assert sum(len(record.preempted) for record in engine.trace) >= 1
-
-
-def test_without_prefix_cache(model: Model) -> None:
-    engine = generate(model, enable_prefix_caching=False)
-    assert not any(sum(record.cached.values()) for record in engine.trace)
-
-
-def test_priority_in_a_tight_pool(model: Model) -> None:
-    engine = generate(model, priorities=True, policy="priority", num_blocks=24)
-    assert sum(len(record.preempted) for record in engine.trace) >= 1
 
 
 def test_debug_mode_poison_changes_nothing(model: Model) -> None:
-    generate(model, debug=True, num_blocks=40, max_num_batched_tokens=64)
+    few = [0, 1, 20, 21]
+    options = {"num_blocks": 16, "max_num_batched_tokens": 48, "debug": True}
+    with LLMEngine(model, device="cpu", max_model_len=192, **options) as engine:
+        outputs = engine.generate(
+            [PROMPTS[i] for i in few], SamplingParams(max_tokens=ORACLE["max_tokens"])
+        )
+        assert [o.token_ids for o in outputs] == [ANSWERS[i] for i in few]
 
 
 def test_two_answers_derived_again_by_transformers() -> None:
