@@ -87,7 +87,6 @@ def test_the_harness_runs_cells_and_sees_errors(page: Any, tmp_path: Path) -> No
         assert errors_in(good) == []
         assert good["cells"][0]["outputs"][0]["data"]["text/plain"] == "42"
         pictures = take_screenshots(page, tmp_path / "shots", "good")
-        assert shows_widgets(good)
         assert len(pictures) > 1, "a notebook longer than the screen needs several pictures"
         assert pictures[0].stat().st_size > 10_000
         move_the_first_slider(page, tmp_path / "shots" / "slider.png")
