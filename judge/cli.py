@@ -1,8 +1,8 @@
 """Owns the command line of the judge: what `python practice/judge.py ...` does.
 
-Exit codes: 0 all that was asked for passed; 1 something failed; 2 wrong usage; 3 nothing failed but
-something is not started; 4 nothing failed but checks were skipped here (no GPU, no model); 5 the
-reference itself failed, so there is no verdict; 130 Ctrl-C.
+Exit codes: 0 all that was asked for passed; 1 something failed; 2 wrong usage, or a file that can't
+be read or changed; 3 nothing failed but something is not started; 4 nothing failed but checks were
+skipped here (no GPU, no model); 5 the reference itself failed, so there is no verdict; 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from judge import practice
+from judge.api import Exercise
+from judge.backups import NotChanged
 from judge.commands import show
 from judge.commands.grade import grade, seed_of_failure
 from judge.exercises import find
@@ -22,7 +24,9 @@ from judge.progress import Progress
 from judge.reference import JudgeFault
 from judge.report import SCRIPT, Reporter
 from judge.runner import Options
+from judge.sandbox import ROOT
 
+FOR_ONE = ("hint", "reset", "debug", "repro", "only")
 EPILOG = (__doc__ or "").partition("\n\n")[2]
 
 
@@ -31,27 +35,33 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         prog=SCRIPT, description="Grades the exercises of the course.", epilog=EPILOG
     )
-    add = found.add_argument
-    add("target", nargs="?", help="an exercise, a topic (paged-kv) or a chapter (ch02); "
-        "without it: progress and what is next")  # fmt: skip
+    found.add_argument("target", nargs="?", help="an exercise, a topic (paged-kv) or a chapter "
+        "(ch02); without it: progress and what is next")  # fmt: skip
+    grading = found.add_argument_group("grading")
+    add = grading.add_argument
     add("--only", metavar="CHECK", help="only the checks whose names contain this")
     add("--seed", type=int, help="repeat the cases of an earlier run")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto")
     add("--model", choices=("tiny", "smollm2"), help="tiny: leave SmolLM2 out; smollm2: run it "
         "again although it passed with this code")  # fmt: skip
-    add("--hint", action="store_true", help="the next of three hints")
-    add("--debug", metavar="CHECK", help="run the failing case here: prints visible, pdb usable")
-    add("--repro", metavar="CHECK", help="write the failing case as a small script of its own")
-    add("--list", action="store_true", help="all exercises")
-    add(
-        "--doctor",
-        action="store_true",
-        help="versions, devices, model; the reference against itself",
-    )
     add("--json", action="store_true", help="the verdict as JSON")
     add("--no-color", action="store_true")
     add("-v", "--verbose", action="store_true", help="all frames of a traceback, not only yours")
+    _add_commands(found)
     return found
+
+
+def _add_commands(found: argparse.ArgumentParser) -> None:
+    group = found.add_argument_group("instead of a verdict, one of")
+    add = group.add_mutually_exclusive_group().add_argument
+    add("--hint", action="store_true", help="the next of three hints")
+    add("--reset", action="store_true", help="the exercise back to its published stub; your file "
+        "as it was is kept in work/backups")  # fmt: skip
+    add("--debug", metavar="CHECK", help="run the failing case here: prints visible, pdb usable")
+    add("--repro", metavar="CHECK", help="write the failing case as a small script of its own")
+    add("--list", action="store_true", help="all exercises")
+    add("--doctor", action="store_true", help="versions, devices, model; the reference against "
+        "itself")  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     reporter = Reporter(plain=args.no_color, verbose=args.verbose)
     try:
         return _run(args, reporter)
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, FileNotFoundError, NotChanged) as error:
         print(f"judge: {error}", file=sys.stderr)
         return 2
     except JudgeFault as fault:
@@ -88,30 +98,44 @@ def _run(args: argparse.Namespace, reporter: Reporter) -> int:
         return examine(reporter)
     folder = practice.folder()
     progress = Progress(folder)
-    if args.list or args.target is None:
-        for flag in ("only", "debug", "repro"):
-            if getattr(args, flag):
-                raise ValueError(f"--{flag} needs an exercise: {SCRIPT} EXERCISE --{flag} CHECK")
-        if args.hint:
-            return show.hint(show.next_exercise(progress), progress, reporter)
-        action = show.list_exercises if args.list else show.overview
-        return action(progress, reporter)
-    exercises = find(args.target)
-    if args.only or args.debug or args.repro or args.hint:
-        if len(exercises) > 1:
-            names = ", ".join(e.id for e in exercises)
-            raise ValueError(f"{args.target} is more than one exercise; name one of {names}")
-        if args.hint:
-            return show.hint(exercises[0], progress, reporter)
+    if args.list:
+        return show.list_exercises(progress, reporter)
+    if any(getattr(args, name) for name in FOR_ONE):
+        return _about_one(_one(args, progress), args, progress, reporter)
+    if args.target is None:
+        return show.overview(progress, reporter)
+    return grade(find(args.target), args, progress, reporter)
+
+
+def _one(args: argparse.Namespace, progress: Progress) -> Exercise:
+    """The exercise that is meant; for a hint, without a name, the next one."""
+    if args.target is None and args.hint:
+        return show.next_exercise(progress)
+    flag = next(name for name in FOR_ONE if getattr(args, name))
+    if args.target is None:
+        raise ValueError(f"--{flag} needs an exercise: {SCRIPT} EXERCISE --{flag}")
+    found = find(args.target)
+    if len(found) > 1:
+        names = ", ".join(exercise.id for exercise in found)
+        raise ValueError(f"{args.target} is more than one exercise; name one of {names}")
+    return found[0]
+
+
+def _about_one(
+    exercise: Exercise, args: argparse.Namespace, progress: Progress, reporter: Reporter
+) -> int:
+    folder = progress.folder
+    if args.hint:
+        return show.hint(exercise, progress, reporter)
+    if args.reset:
+        from judge.commands.reset import reset
+
+        return reset(exercise, folder, reporter, ROOT / "practice")
     if args.debug or args.repro:
         from judge.closer import debug, repro
 
-        check = args.debug or args.repro
-        options = Options(
-            seed=args.seed if args.seed is not None else seed_of_failure(progress, exercises[0]),
-            only=check,
-            device=args.device,
-        )
+        seed = args.seed if args.seed is not None else seed_of_failure(progress, exercise)
+        options = Options(seed=seed, only=args.debug or args.repro, device=args.device)
         closer = debug if args.debug else repro
-        return closer(exercises[0], folder, options, reporter)
-    return grade(exercises, args, progress, reporter)
+        return closer(exercise, folder, options, reporter)
+    return grade([exercise], args, progress, reporter)
