@@ -26,7 +26,7 @@ from judge.report import SCRIPT, Reporter
 from judge.runner import Options
 from judge.sandbox import ROOT
 
-FOR_ONE = ("hint", "reset", "debug", "repro", "only")
+FOR_ONE = ("hint", "solution", "reset", "debug", "repro", "only")
 EPILOG = (__doc__ or "").partition("\n\n")[2]
 
 
@@ -48,6 +48,8 @@ def parser() -> argparse.ArgumentParser:
     add("--no-color", action="store_true")
     add("-v", "--verbose", action="store_true", help="all frames of a traceback, not only yours")
     _add_commands(found)
+    found.add_argument("--yes", action="store_true", help="with --solution: although hints are "
+        "left")  # fmt: skip
     return found
 
 
@@ -55,6 +57,8 @@ def _add_commands(found: argparse.ArgumentParser) -> None:
     group = found.add_argument_group("instead of a verdict, one of")
     add = group.add_mutually_exclusive_group().add_argument
     add("--hint", action="store_true", help="the next of three hints")
+    add("--solution", action="store_true", help="the reference's code; progress remembers that it "
+        "was shown")  # fmt: skip
     add("--reset", action="store_true", help="the exercise back to its published stub; your file "
         "as it was is kept in work/backups")  # fmt: skip
     add("--debug", metavar="CHECK", help="run the failing case here: prints visible, pdb usable")
@@ -127,6 +131,10 @@ def _about_one(
     folder = progress.folder
     if args.hint:
         return show.hint(exercise, progress, reporter)
+    if args.solution:
+        from judge.commands.solution import solution
+
+        return solution(exercise, progress, reporter, sure=args.yes)
     if args.reset:
         from judge.commands.reset import reset
 

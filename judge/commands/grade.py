@@ -25,10 +25,7 @@ def grade(
         reporter.line(f"grading {progress.folder.describe()}")
     results = []
     for exercise in exercises:
-        results.append(grade_one(exercise, seed, args, progress, reporter))
-        if args.only is None:
-            progress.record(results[-1])
-            progress.save()
+        results.append(grade_and_record(exercise, seed, args, progress, reporter))
     if args.json:
         print(json.dumps([as_data(result) for result in results], indent=1))
     elif len(results) > 1:
@@ -37,6 +34,18 @@ def grade(
         reporter.line(f"{passed} of {len(results)} exercises passed")
     show_note(progress)
     return exit_code(results)
+
+
+def grade_and_record(
+    exercise: Exercise, seed: int, args: argparse.Namespace, progress: Progress, reporter: Reporter
+) -> ExerciseResult:
+    """Grade one exercise, show it, and remember a whole run of it."""
+    code = progress.code(exercise)
+    result = grade_one(exercise, seed, args, progress, reporter)
+    if args.only is None:
+        progress.record(result, code)
+        progress.save()
+    return result
 
 
 def grade_one(
@@ -57,8 +66,7 @@ def grade_one(
     result = Grader(exercise, learner_source(exercise, file), options).run()
     result.line = line
     if not args.json:
-        hints = int(progress.entry(exercise).get("hints", 0))
-        reporter.failure(result, min(hints, 2))
+        reporter.failure(result, min(progress.hints_shown(exercise), 2))
         reporter.summary(result)
     return result
 

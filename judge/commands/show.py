@@ -45,6 +45,9 @@ def overview(progress: Progress, reporter: Reporter) -> int:
     for exercise in EXERCISES:
         status = statuses[exercise.id]
         label = "PASS" if status == "passed" else "-"
+        solution = progress.solution_shown(exercise)
+        if solution is not None:
+            status += f"; {solution}"
         reporter.labelled(f"  {label:<5}", f"{exercise.id:<26} {exercise.title} ({status})")
     failure = progress.last_failure
     if failure:
