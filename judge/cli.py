@@ -63,6 +63,8 @@ def _add_commands(found: argparse.ArgumentParser) -> None:
         "as it was is kept in work/backups")  # fmt: skip
     add("--debug", metavar="CHECK", help="run the failing case here: prints visible, pdb usable")
     add("--repro", metavar="CHECK", help="write the failing case as a small script of its own")
+    add("--update", action="store_true", help="after git pull: bring the new release into work/; "
+        "what you changed is merged, and kept in work/backups as it was")  # fmt: skip
     add("--list", action="store_true", help="all exercises")
     add("--doctor", action="store_true", help="versions, devices, model; the reference against "
         "itself")  # fmt: skip
@@ -101,6 +103,10 @@ def _run(args: argparse.Namespace, reporter: Reporter) -> int:
 
         return examine(reporter)
     folder = practice.folder()
+    if args.update:
+        from judge.commands.update import update
+
+        return update(ROOT, folder, reporter)
     progress = Progress(folder)
     if args.list:
         return show.list_exercises(progress, reporter)
