@@ -18,7 +18,7 @@ from judge import practice
 from judge.api import Exercise
 from judge.backups import NotChanged
 from judge.commands import show
-from judge.commands.grade import grade, seed_of_failure
+from judge.commands.grade import grade, seed_of_failure, start_from
 from judge.exercises import find
 from judge.progress import Progress
 from judge.reference import JudgeFault
@@ -39,6 +39,8 @@ def parser() -> argparse.ArgumentParser:
         "(ch02); without it: progress and what is next")  # fmt: skip
     grading = found.add_argument_group("grading")
     add = grading.add_argument
+    add("--from", dest="start", metavar="NAME", help="from this exercise, topic or chapter on, in "
+        "the order of the course")  # fmt: skip
     add("--only", metavar="CHECK", help="only the checks whose names contain this")
     add("--seed", type=int, help="repeat the cases of an earlier run")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto")
@@ -56,6 +58,8 @@ def parser() -> argparse.ArgumentParser:
 def _add_commands(found: argparse.ArgumentParser) -> None:
     group = found.add_argument_group("instead of a verdict, one of")
     add = group.add_mutually_exclusive_group().add_argument
+    add("--watch", action="store_true", help="a fresh verdict after each save of a practice file; "
+        "Ctrl-C ends it, with code 0; SmolLM2 only with --model smollm2")  # fmt: skip
     add("--hint", action="store_true", help="the next of three hints")
     add("--solution", action="store_true", help="the reference's code; progress remembers that it "
         "was shown")  # fmt: skip
@@ -107,11 +111,19 @@ def _run(args: argparse.Namespace, reporter: Reporter) -> int:
         from judge.commands.update import update
 
         return update(ROOT, folder, reporter)
+    if args.watch:
+        from judge.commands.watching import Watch
+
+        return Watch(args, folder, reporter).run()
     progress = Progress(folder)
     if args.list:
         return show.list_exercises(progress, reporter)
     if any(getattr(args, name) for name in FOR_ONE):
         return _about_one(_one(args, progress), args, progress, reporter)
+    if args.start:
+        if args.target:
+            raise ValueError(f"--from {args.start} grades to the end; leave {args.target} out")
+        return grade(start_from(args.start), args, progress, reporter)
     if args.target is None:
         return show.overview(progress, reporter)
     return grade(find(args.target), args, progress, reporter)

@@ -11,6 +11,7 @@ from typing import Any
 
 from judge import practice
 from judge.api import FAILED, Exercise, ExerciseResult
+from judge.exercises import EXERCISES, find
 from judge.progress import Progress
 from judge.report import Reporter, as_data
 from judge.runner import Grader, Options, learner_source
@@ -80,6 +81,11 @@ def make_options(seed: int, args: argparse.Namespace, **extra: Any) -> Options:
         seed=seed, only=args.only, device=args.device, models=models,
         missing=missing_models(), **extra,
     )  # fmt: skip
+
+
+def start_from(name: str) -> list[Exercise]:
+    """The exercises from an exercise, topic or chapter on. Raises ValueError for no such name."""
+    return list(EXERCISES[EXERCISES.index(find(name)[0]) :])
 
 
 def new_seed() -> int:
