@@ -1,8 +1,9 @@
 """Owns the command line of the judge: what `python practice/judge.py ...` does.
 
-Exit codes: 0 all that was asked for passed; 1 something failed; 2 wrong usage, or a file that can't
-be read or changed; 3 nothing failed but something is not started; 4 nothing failed but checks were
-skipped here (no GPU, no model); 5 the reference itself failed, so there is no verdict; 130 Ctrl-C.
+Exit codes: 0 all that was asked for passed or was done; 1 something failed, differs or (--update)
+is left to do; 2 wrong usage, or a file that can't be read or changed; 3 nothing failed but something
+is not started, or (--solution) not shown yet; 4 nothing failed but checks were skipped here (no GPU,
+no model); 5 the reference itself failed, so there is no verdict; 130 Ctrl-C (--watch ends with 0).
 """
 
 from __future__ import annotations
@@ -67,6 +68,8 @@ def _add_commands(found: argparse.ArgumentParser) -> None:
         "as it was is kept in work/backups")  # fmt: skip
     add("--debug", metavar="CHECK", help="run the failing case here: prints visible, pdb usable")
     add("--repro", metavar="CHECK", help="write the failing case as a small script of its own")
+    add("--mine", action="store_true", help="your engine: every part of yours that passed, the "
+        "reference for the rest; it answers, and is compared token by token")  # fmt: skip
     add("--update", action="store_true", help="after git pull: bring the new release into work/; "
         "what you changed is merged, and kept in work/backups as it was")  # fmt: skip
     add("--list", action="store_true", help="all exercises")
@@ -111,18 +114,22 @@ def _run(args: argparse.Namespace, reporter: Reporter) -> int:
         from judge.commands.update import update
 
         return update(ROOT, folder, reporter)
+    if args.start and (args.target or args.watch):
+        raise ValueError(f"--from {args.start} grades to the end, once; give it alone")
     if args.watch:
         from judge.commands.watching import Watch
 
         return Watch(args, folder, reporter).run()
     progress = Progress(folder)
+    if args.mine:
+        from judge.commands.mine import mine
+
+        return mine(args, progress, reporter)
     if args.list:
         return show.list_exercises(progress, reporter)
     if any(getattr(args, name) for name in FOR_ONE):
         return _about_one(_one(args, progress), args, progress, reporter)
     if args.start:
-        if args.target:
-            raise ValueError(f"--from {args.start} grades to the end; leave {args.target} out")
         return grade(start_from(args.start), args, progress, reporter)
     if args.target is None:
         return show.overview(progress, reporter)
@@ -135,7 +142,8 @@ def _one(args: argparse.Namespace, progress: Progress) -> Exercise:
         return show.next_exercise(progress)
     flag = next(name for name in FOR_ONE if getattr(args, name))
     if args.target is None:
-        raise ValueError(f"--{flag} needs an exercise: {SCRIPT} EXERCISE --{flag}")
+        check = " CHECK" if flag in ("debug", "repro", "only") else ""
+        raise ValueError(f"--{flag} needs an exercise: {SCRIPT} EXERCISE --{flag}{check}")
     found = find(args.target)
     if len(found) > 1:
         names = ", ".join(exercise.id for exercise in found)
