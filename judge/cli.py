@@ -23,6 +23,7 @@ from judge.progress import Progress
 from judge.reference import JudgeFault
 from judge.report import SCRIPT, Reporter, as_data
 from judge.runner import Grader, Options, learner_source
+from judge.workers import Workers
 
 EPILOG = (__doc__ or "").partition("\n\n")[2]
 
@@ -124,11 +125,12 @@ def _grade(
     if not args.json:
         reporter.line(f"grading {progress.folder.describe()}")
     results = []
-    for exercise in exercises:
-        results.append(_grade_one(exercise, seed, args, progress, reporter))
-        if args.only is None:
-            progress.record(results[-1])
-            progress.save()
+    with Workers() as workers:
+        for exercise in exercises:
+            results.append(_grade_one(exercise, seed, args, progress, reporter, workers))
+            if args.only is None:
+                progress.record(results[-1])
+                progress.save()
     if args.json:
         print(json.dumps([as_data(result) for result in results], indent=1))
     elif len(results) > 1:
@@ -141,7 +143,12 @@ def _grade(
 
 
 def _grade_one(
-    exercise: Exercise, seed: int, args: argparse.Namespace, progress: Progress, reporter: Reporter
+    exercise: Exercise,
+    seed: int,
+    args: argparse.Namespace,
+    progress: Progress,
+    reporter: Reporter,
+    workers: Workers,
 ) -> ExerciseResult:
     file = progress.folder.path / exercise.file
     if not file.is_file():
@@ -154,7 +161,7 @@ def _grade_one(
     if not args.json:
         reporter.line()
         reporter.line(f"{exercise.id}  {exercise.title}  {practice.shown(file)}:{line}", "bold")
-    result = Grader(exercise, learner_source(exercise, file), options).run()
+    result = Grader(exercise, learner_source(exercise, file), options, workers).run()
     result.line = line
     if not args.json:
         hints = int(progress.entry(exercise).get("hints", 0))

@@ -9,8 +9,10 @@ if anything falls short.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import importlib.util
+import queue
 import sys
 import time
 from collections.abc import Iterator
@@ -23,6 +25,7 @@ from judge.api import FAILED, Exercise, ExerciseResult
 from judge.exercises import EXERCISES, find
 from judge.runner import Grader, Options, learner_source, reference_source
 from judge.sandbox import ROOT, Source
+from judge.workers import Workers
 
 MUTANTS, ALTERNATIVES, STUBS = (
     ROOT / "tests/mutants",
@@ -110,12 +113,20 @@ def diagnosis_of(file: Path) -> str | None:
 
 
 def grade(
-    trial: Trial, known: dict[tuple[str, str, int], list[Any]]
+    trial: Trial,
+    known: dict[tuple[str, str, int], list[Any]],
+    free: queue.SimpleQueue[Workers],
 ) -> tuple[Trial, str | None, float]:
+    """Grade one file with one of the `free` sets of processes; the reference's are kept."""
     started = time.monotonic()
+    workers = free.get()
     models = ("tiny",) if importlib.util.find_spec("torch") else ()
     options = Options(seed=trial.seed, models=models, known=known)
-    result = Grader(trial.exercise, trial.source(), options).run()
+    try:
+        result = Grader(trial.exercise, trial.source(), options, workers).run()
+    finally:
+        workers.end_learners()  # every file has a process of its own
+        free.put(workers)
     return trial, trial.problem(result), time.monotonic() - started
 
 
@@ -123,8 +134,13 @@ def run(exercises: list[Exercise], seeds: int, workers: int) -> dict[str, Tally]
     """Grade everything; a tally per exercise."""
     tallies = {exercise.id: Tally() for exercise in exercises}
     todo = [trial for exercise in exercises for trial in trials(exercise, seeds)]
-    with ThreadPoolExecutor(workers) as pool:
-        for trial, problem, seconds in pool.map(functools.partial(grade, known={}), todo):
+    free: queue.SimpleQueue[Workers] = queue.SimpleQueue()
+    with contextlib.ExitStack() as stack:
+        for _ in range(workers):
+            free.put(stack.enter_context(Workers()))
+        pool = stack.enter_context(ThreadPoolExecutor(workers))
+        graded = pool.map(functools.partial(grade, known={}, free=free), todo)
+        for trial, problem, seconds in graded:
             tallies[trial.exercise.id].add(trial, problem, seconds)
     for exercise in exercises:
         tally = tallies[exercise.id]
