@@ -19,7 +19,8 @@ How to write an exercise
      an exception into data. Ready-made: `judge.execute:call_function` with
      `compare.function_answer`, and `judge.execute:call_script` (make an object, drive it with
      calls, look at its state after each) with `compare.script_answer`. A tensor function stands in
-     a module of its own that imports torch; the judge's process imports no torch.
+     a module of its own that imports torch; the judge's process imports no torch. A process may
+     serve several exercises (`judge.workers`), so an `execute` module keeps no state of one.
    - `compare(case, expected, got)` returns a `Difference` or None; `compare.array_difference`
      words what is wrong with a tensor. `normalize` first brings legal variety to one form.
    - `kind` is "contract" (must hold) or "policy" (reported apart, fails nothing). `needs` holds

@@ -7,6 +7,7 @@ nothing. Whatever the learner's code does to this process ends in a missing or a
 from __future__ import annotations
 
 import faulthandler
+import gc
 import importlib
 import importlib.util
 import os
@@ -19,30 +20,51 @@ from typing import Any
 from judge import wire
 from judge.api import Context, resolve
 from judge.execute import OWN_FOLDER, attempt, raised
+from judge.surroundings import Surroundings
 
 PR_SET_PDEATHSIG = 1
 SIGKILL = 9
 
 
 def main(request_fd: int, result_fd: int) -> int:
-    """Serve requests until the judge closes the pipe; the first one says what to load."""
+    """Serve requests until the judge closes the pipe; one with "load" says what is graded next."""
     pid = os.getpid()
-    setup = _receive(request_fd, None)
-    if setup is None:
+    request = _receive(request_fd, None)
+    if request is None:
         return 0
-    _limit(setup)
-    arrays = wire.torch_tensor if setup["torch"] else None
-    answer, parts = _load(setup)
-    _send(result_fd, answer)
-    context = Context(device=setup["device"], slot=setup["slot"])
-    while (request := _receive(request_fd, arrays)) is not None:
-        answer = _answer(request, parts, context)
+    limits = request["limits"]
+    _limit(limits)
+    if limits["torch"]:
+        _import_torch()
+    arrays = wire.torch_tensor if limits["torch"] else None
+    surroundings = Surroundings()
+    parts: dict[str, Any] = {}
+    context = Context()
+    while request is not None:
+        if "load" in request:
+            stale = surroundings.differences()
+            surroundings.restore()
+            _limit_cpu(limits["cpu_s"])
+            answer, parts = _load(request["load"], limits["torch"])
+            answer |= {"stale": stale} if stale else {}
+            context = Context(device=request["load"]["device"], slot=request["load"]["slot"])
+        else:
+            answer = _answer(request, parts, context)
         if os.getpid() != pid:  # the learner's code forked; only the original process may answer
             os._exit(0)
         _send(result_fd, {"number": request["number"], "answer": answer})
         sys.stdout.flush()
         sys.stderr.flush()
+        request = _receive(request_fd, arrays)
     return 0
+
+
+def _import_torch() -> None:
+    """Import it without the garbage collector, which would walk all of it again and again."""
+    gc.disable()
+    importlib.import_module("torch")
+    gc.enable()
+    gc.freeze()  # the engine collects garbage whenever it closes; torch itself holds none
 
 
 def _answer(request: Any, parts: Mapping[str, Any], context: Context) -> Any:
@@ -53,8 +75,8 @@ def _answer(request: Any, parts: Mapping[str, Any], context: Context) -> Any:
         return raised(error)
 
 
-def _load(setup: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parts that the setup names: symbols of the learner's file, or "module:name" strings."""
+def _load(setup: Any, torch: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parts that a request names: symbols of the learner's file, or "module:name" strings."""
     parts = {symbol: resolve(name) for symbol, name in setup["parts"].items()}
     if setup["file"] is not None:
         path = Path(setup["file"])
@@ -67,7 +89,7 @@ def _load(setup: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         if missing:
             return {"missing": missing}, {}
         parts |= {symbol: getattr(module, symbol) for symbol in setup["symbols"]}
-    return {"ready": True, "cuda": _has_cuda() if setup["torch"] else False}, parts
+    return {"ready": True, "cuda": _has_cuda() if torch else False}, parts
 
 
 def _load_file(path: Path, name: str) -> ModuleType:
@@ -85,22 +107,31 @@ def _has_cuda() -> bool:
     return bool(torch.cuda.is_available())
 
 
-def _limit(setup: Any) -> None:
+def _limit(limits: Any) -> None:
     """Bounds for this process and all it starts; the judge also watches from outside."""
     import resource
 
     faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if setup["memory"]:
-        resource.setrlimit(resource.RLIMIT_AS, (setup["memory"], setup["memory"]))
-    if setup["cpu_s"]:
-        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-        ceiling = setup["cpu_s"] if hard == resource.RLIM_INFINITY else min(setup["cpu_s"], hard)
-        resource.setrlimit(resource.RLIMIT_CPU, (ceiling, hard))
+    if limits["memory"]:
+        resource.setrlimit(resource.RLIMIT_AS, (limits["memory"], limits["memory"]))
     if sys.platform == "linux":  # if the judge is killed, this process goes with it
         import ctypes
 
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL)
+
+
+def _limit_cpu(seconds: int) -> None:
+    """Each exercise has its own CPU time, also in a process that graded others before."""
+    import resource
+
+    if not seconds:
+        return
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    ceiling = int(used.ru_utime + used.ru_stime) + 1 + seconds
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    ceiling = ceiling if hard == resource.RLIM_INFINITY else min(ceiling, hard)
+    resource.setrlimit(resource.RLIMIT_CPU, (ceiling, hard))
 
 
 def _receive(fd: int, arrays: Callable[[wire.Array], Any] | None) -> Any:

@@ -1,9 +1,10 @@
 """Owns the command line of the judge: what `python practice/judge.py ...` does.
 
 Exit codes: 0 all that was asked for passed or was done; 1 something failed, differs or (--update)
-is left to do; 2 wrong usage, or a file that can't be read or changed; 3 nothing failed but something
-is not started, or (--solution) not shown yet; 4 nothing failed but checks were skipped here (no GPU,
-no model); 5 the reference itself failed, so there is no verdict; 130 Ctrl-C (--watch ends with 0).
+is left to do; 2 wrong usage, or a file that can't be read or changed; 3 nothing failed but
+something is not started, or (--solution) not shown yet; 4 nothing failed but checks were skipped
+here (no GPU, no model); 5 the reference itself failed, so there is no verdict; 130 Ctrl-C (--watch
+ends with 0).
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from judge import compare, practice, wire
 from judge.api import Case, Check, CheckResult, Exercise
-from judge.reference import Reference
-from judge.runner import Grader, Options, learner_source
+from judge.runner import Grader, Options, learner_source, reference_source
 from judge.sandbox import ROOT, ChildFailed, Worker
+from judge.workers import Workers
 
 if TYPE_CHECKING:
     from judge.report import Reporter
@@ -59,13 +59,11 @@ def debug(exercise: Exercise, folder: practice.Folder, options: Options, reporte
                 reporter.line(f"  {line}")
             return 1
     reporter.line("-- end of your code's output")
-    reference = Reference(
-        exercise.reference_parts(), torch=torch, device=device, slot=exercise.slot
-    )
-    try:
+    with Workers() as workers:
+        reference = workers.reference(
+            replace(reference_source(exercise), torch=torch, device=device)
+        )
         (expected,) = reference.answers(check, [case])
-    finally:
-        reference.close()
     difference = Grader(exercise, source, options).judge(check, case, expected, got)
     for line in difference.lines if difference else ("the answer is right",):
         reporter.line(f"  {line}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.util
 import os
 import platform
@@ -11,9 +10,11 @@ import sys
 from typing import TYPE_CHECKING
 
 from judge import practice
+from judge.api import Exercise
 from judge.exercises import EXERCISES
 from judge.reference import JudgeFault
 from judge.runner import Grader, Options, reference_source
+from judge.workers import Workers
 
 if TYPE_CHECKING:
     from judge.report import Reporter
@@ -42,7 +43,7 @@ def smollm2_present() -> bool:
 
 def examine(reporter: Reporter) -> int:
     """Print what was found; exit code 0 if the reference passes on this machine, else 1."""
-    from judge.report import LABELS, counts
+    import importlib.metadata
 
     reporter.line(f"Python {platform.python_version()} ({sys.executable}), {platform.platform()}")
     for name in PACKAGES:
@@ -71,21 +72,29 @@ def examine(reporter: Reporter) -> int:
         reporter.line(f"practice folder: {error}")
     reporter.line()
     reporter.line("the reference against itself:")
-    healthy = True
-    for exercise in EXERCISES:
-        models = tuple(m for m in ("tiny",) if m not in missing)
-        try:
-            result = Grader(exercise, reference_source(exercise), Options(0, models=models)).run()
-        except JudgeFault as fault:
-            healthy = False
-            reporter.labelled("ERROR", f"{exercise.id}: {fault}")
-            continue
-        healthy = healthy and result.status == "passed"
-        reporter.labelled(LABELS[result.status], f"{exercise.id}: {counts(result.results)}, "
-                          f"{result.seconds:.1f} s")  # fmt: skip
-        failed = result.first_failure
-        for line in failed.lines if failed else []:
-            reporter.line(f"  {line}")
+    models = tuple(m for m in ("tiny",) if m not in missing)
+    with Workers() as workers:
+        fine = [_reference_passes(exercise, models, workers, reporter) for exercise in EXERCISES]
+    healthy = all(fine)
     sorry = "this machine or this release has a fault; please report the lines above"
     reporter.line("this machine is ready" if healthy else sorry)
     return 0 if healthy else 1
+
+
+def _reference_passes(
+    exercise: Exercise, models: tuple[str, ...], workers: Workers, reporter: Reporter
+) -> bool:
+    from judge.report import LABELS, counts
+
+    options = Options(0, models=models)
+    try:
+        result = Grader(exercise, reference_source(exercise), options, workers).run()
+    except JudgeFault as fault:
+        reporter.labelled("ERROR", f"{exercise.id}: {fault}")
+        return False
+    reporter.labelled(LABELS[result.status], f"{exercise.id}: {counts(result.results)}, "
+                      f"{result.seconds:.1f} s")  # fmt: skip
+    failed = result.first_failure
+    for line in failed.lines if failed else []:
+        reporter.line(f"  {line}")
+    return result.status == "passed"

@@ -43,7 +43,7 @@ def _frame(entry: traceback.FrameSummary) -> Frame:
     return Frame(entry.filename, entry.lineno or 0, entry.name, entry.line or "", own)
 
 
-OWN_FOLDER: dict[str, str] = {}  # set once by the child: where the learner's files lie
+OWN_FOLDER: dict[str, str] = {}  # set by the child: where the learner's files lie
 
 
 def attempt(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -20,6 +20,7 @@ from judge.exercises import find
 from judge.progress import Progress, write_atomically
 from judge.report import LABELS, SCRIPT, counts
 from judge.runner import Grader, Options, learner_source
+from judge.workers import Workers
 
 SEED = 0  # fixed, so that a chapter's output is the same in every run
 STYLE = (
@@ -44,14 +45,15 @@ def grade(name: str, *, model: str = "tiny") -> None:
     models = ("tiny",) if model == "tiny" else ("tiny", "smollm2")
     options = Options(seed=SEED, models=models, missing=missing_models())
     progress = Progress(folder)
-    for exercise in find(name):
-        file = folder.path / exercise.file
-        code = progress.code(exercise)
-        result = Grader(exercise, learner_source(exercise, file), options).run()
-        if folder.own:
-            progress.record(result, code)
-            progress.save()
-        _display(verdict_html(result))
+    with Workers() as workers:
+        for exercise in find(name):
+            file = folder.path / exercise.file
+            code = progress.code(exercise)
+            result = Grader(exercise, learner_source(exercise, file), options, workers).run()
+            if folder.own:
+                progress.record(result, code)
+                progress.save()
+            _display(verdict_html(result))
 
 
 def verdict_html(result: ExerciseResult) -> str:

@@ -19,15 +19,16 @@ class JudgeFault(RuntimeError):
 
 
 class Reference:
-    """Runs the reference parts: in this process, or with torch in one of its own."""
+    """Runs the reference parts of one exercise: in this process, or with torch in `worker`.
 
-    def __init__(
-        self, parts: Mapping[str, str], *, torch: bool, device: str, slot: str | None
-    ) -> None:
-        self._source = Source(parts=parts, torch=torch, device=device, slot=slot)
-        self._worker = Worker(self._source) if torch else None
-        if self._worker is not None:
-            self._worker.start()
+    The worker may have run those of another exercise before; it ends with whoever started it.
+    """
+
+    def __init__(self, source: Source, worker: Worker | None = None) -> None:
+        self._source = source
+        self._worker = worker
+        if worker is not None and worker.source != source:
+            worker.load(source)
 
     def ready(self) -> None:
         """Wait until its process, if it has one, has imported what it needs."""
@@ -73,11 +74,6 @@ class Reference:
         except Exception as error:  # a known mistake may raise where the reference does not
             answer = raised(error)
         return wire.copy(answer)
-
-    def close(self) -> None:
-        """End its process, if it has one."""
-        if self._worker is not None:
-            self._worker.close()
 
 
 def _fault(where: str, failure: ChildFailed) -> JudgeFault:

@@ -27,8 +27,10 @@ from judge.api import (
 from judge.diagnosis import Evidence, fitting_mistake
 from judge.reference import Reference
 from judge.sandbox import ChildFailed, Source, Worker
+from judge.workers import Workers
 
 MAX_DEATHS = 2  # children lost in one exercise before the remaining checks are left out
+GOOD_START = 2  # checks that pass before torch is imported for later ones
 REFERENCE_FACTOR = 20.0  # a learner's part may take this many times what the reference took
 
 
@@ -50,16 +52,28 @@ class Options:
 
 
 class Grader:
-    """Grades one exercise in one file; `run()` gives the result. Every process ends with it."""
+    """Grades one exercise in one file; `run()` gives the result.
 
-    def __init__(self, exercise: Exercise, source: Source, options: Options) -> None:
+    The processes are those of `workers`, which may serve other exercises before and after; without
+    it every process ends with the grading.
+    """
+
+    def __init__(
+        self,
+        exercise: Exercise,
+        source: Source,
+        options: Options,
+        workers: Workers | None = None,
+    ) -> None:
         self.exercise = exercise
         self.source = source
         self.options = options
         self.details = exercise.details()
         self.deaths = 0
         self.evidence: dict[str, Evidence] = {}
-        self.workers: dict[bool, Worker] = {}
+        self.shared = workers
+        self.workers = workers or Workers()
+        self.learners: dict[bool, Worker] = {}
         self.references: dict[bool, Reference] = {}
         self.device = "cpu"
 
@@ -72,14 +86,13 @@ class Grader:
             for check in self.selected():
                 found = self._verdict(check, result.results)
                 result.results.append(found)
+                self._look_ahead(result.results)
                 if self.options.on_check is not None:
                     self.options.on_check(found)
             self._name_mistake(result)
         finally:
-            for worker in self.workers.values():
-                worker.close()
-            for reference in self.references.values():
-                reference.close()
+            if self.shared is None:
+                self.workers.close()
         result.seconds = time.monotonic() - started
         return result
 
@@ -113,11 +126,22 @@ class Grader:
 
     def _left_out(self, check: Check, before: list[CheckResult]) -> Any:
         """(status, why) of a check that is not run, or None."""
-        contract = [r for r in before if r.check.kind == "contract"]
         if self.deaths >= MAX_DEATHS:
             return "not run", f"left out after {self.deaths} lost processes"
-        if check.last and any(r.status in (*FAILED, "not started") for r in contract):
+        if check.last and _contract_failed(before):
             return "not run", "runs once the checks before it pass"
+        excluded = self._excluded(check)
+        if excluded is None and "cuda" in check.needs:
+            try:
+                info = self._worker(torch=True).ready()
+            except ChildFailed:
+                return None  # running the check reports it
+            if not info.get("cuda"):
+                return "skipped", "needs a GPU that torch can use, and there is none"
+        return excluded
+
+    def _excluded(self, check: Check) -> Any:
+        """(status, why) of a check that the options leave out, or None."""
         if check.name in self.options.earlier:
             return "passed", "passed earlier with this very code"
         for model in ("tiny", "smollm2"):
@@ -125,23 +149,16 @@ class Grader:
                 return "not run", f"needs the model {model}; --model {model} runs it"
             if model in check.needs and model in self.options.missing:
                 return "skipped", self.options.missing[model]
-        if "cuda" in check.needs:
-            if self.options.device == "cpu":
-                return "not run", "needs a GPU, and --device is cpu"
-            try:
-                info = self._worker(torch=True).ready()
-            except ChildFailed:
-                return None  # running the check reports it
-            if not info.get("cuda"):
-                return "skipped", "needs a GPU that torch can use, and there is none"
+        if "cuda" in check.needs and self.options.device == "cpu":
+            return "not run", "needs a GPU, and --device is cpu"
         return None
 
     def _run(self, check: Check) -> CheckResult:
         cases = self.cases(check)
         torch = self._needs_torch(check)
-        worker = self._worker(torch)
         if torch and self.options.known is None:
             self._reference(torch)  # starts its process: both import at the same time
+        worker = self._worker(torch)
         worker.output = ""
         worker.ask(check.execute, cases[0].payload)  # runs while the reference runs
         expected, seconds = self._expected(check, cases)
@@ -230,10 +247,10 @@ class Grader:
     ) -> CheckResult:
         """The verdict on a child that gave no answer; the next check gets a new one."""
         torch = self._needs_torch(check)
-        worker = self.workers.pop(torch, None)
+        worker = self.learners.pop(torch, None)
         output = worker.output if worker is not None else ""
         if worker is not None:
-            worker.close()
+            self.workers.end(worker)
         self.deaths += 1
         lines = [case.label] if case is not None else []
         lines += failure.lines
@@ -257,26 +274,47 @@ class Grader:
         )
 
     def _worker(self, torch: bool) -> Worker:
-        worker = self.workers.get(torch)
+        worker = self.learners.get(torch)
         if worker is None or not worker.alive:
-            worker = Worker(replace(self.source, torch=torch, device=self._chosen(torch)))
-            worker.start()
-            self.workers[torch] = worker
+            source = replace(self.source, torch=torch, device=self._chosen(torch))
+            worker = self.learners[torch] = self.workers.learner(source)
         return worker
 
     def _reference(self, torch: bool) -> Reference:
         if torch not in self.references:
-            self.references[torch] = Reference(
-                self.exercise.reference_parts(),
-                torch=torch,
-                device=self._chosen(torch),
-                slot=self.exercise.slot,
-            )
+            source = reference_source(self.exercise)
+            source = replace(source, torch=torch, device=self._chosen(torch))
+            self.references[torch] = self.workers.reference(source)
         return self.references[torch]
+
+    def _look_ahead(self, before: Sequence[CheckResult]) -> None:
+        """Let torch be imported while torch-free checks run, once these look good.
+
+        Not at once: a stub or a quick failure has its verdict before torch would be there. If a
+        later check fails, what was started in vain ends.
+        """
+        if self.options.known is not None:  # many files one after another: nothing is idle
+            return
+        failed = _contract_failed(before)
+        rest = self.selected()[len(before) :]
+        needed = any(
+            self._needs_torch(check) and not (failed and check.last) and not self._excluded(check)
+            for check in rest
+        )
+        if needed and not failed and len(before) >= GOOD_START:
+            self._reference(torch=True)
+            self._worker(torch=True)
+        elif failed and not needed and True in self.learners:
+            self.workers.call_off()
 
     def _chosen(self, torch: bool) -> str:
         """Where tensor checks run. "auto" stays on the CPU: checks that need a GPU say so."""
         return "cuda" if torch and self.options.device == "cuda" else "cpu"
+
+
+def _contract_failed(results: Sequence[CheckResult]) -> bool:
+    contract = [r for r in results if r.check.kind == "contract"]
+    return any(r.status in (*FAILED, "not started") for r in contract)
 
 
 def learner_source(exercise: Exercise, file: Path) -> Source:

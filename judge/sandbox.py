@@ -58,7 +58,7 @@ class ChildFailed(Exception):
 
 
 class Worker:
-    """One child process. `start` and `ask` do not wait; `ready` and `answer` do."""
+    """One child process. `start`, `load` and `ask` do not wait; `ready` and `answer` do."""
 
     def __init__(self, source: Source, *, foreground: bool = False) -> None:
         self.source = source
@@ -66,7 +66,7 @@ class Worker:
         self.info: dict[str, Any] | None = None
         self.output = ""
         self._process: subprocess.Popen[bytes] | None = None
-        self._number = 0
+        self._number = self._loading = self._answered = 0  # messages sent; of them, seen back
 
     def __enter__(self) -> Worker:
         return self
@@ -87,6 +87,13 @@ class Worker:
     @property
     def alive(self) -> bool:
         return self._process is not None
+
+    @property
+    def idle(self) -> bool:
+        """Alive, it has answered all that it was sent, and nothing that it started runs on."""
+        if not self.alive or self._answered != self._number:
+            return False
+        return self.foreground or watch.session_size(self._pid) <= 1
 
     def start(self) -> None:
         """Start the process and tell it what to load."""
@@ -119,7 +126,24 @@ class Worker:
             os.close(request_read)
             os.close(result_write)
         self._open_channels()
-        self._outgoing += wire.encode(self._setup())
+        self._send({"limits": self._limits(), "load": self._load()})
+
+    def load(self, source: Source) -> None:
+        """Load another source, the file afresh, in the same process; `ready` tells how it went.
+
+        `info` then holds "stale" if this process is not what a new one would be.
+        """
+        assert (source.torch, source.device) == (self.source.torch, self.source.device)
+        self.source, self.info = source, None
+        self.output, self._printed = "", 0
+        self._send({"load": self._load()})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self._number += 1
+        if "load" in message:
+            self._loading = self._number
+        self._outgoing += wire.encode({"number": self._number, **message})
+        self._flush()
 
     def _open_channels(self) -> None:
         assert self._process is not None
@@ -137,26 +161,30 @@ class Worker:
             os.set_blocking(self._process.stdout.fileno(), False)
             self._selector.register(self._process.stdout, selectors.EVENT_READ, "output")
 
-    def _setup(self) -> dict[str, Any]:
+    def _limits(self) -> dict[str, Any]:
+        torch, unlimited = self.source.torch, self.foreground
+        return {
+            "torch": torch,
+            "memory": 0 if unlimited or torch else PLAIN_MEMORY,
+            "cpu_s": 0 if unlimited else (1800 if torch else 120),  # after each load
+        }
+
+    def _load(self) -> dict[str, Any]:
         source = self.source
-        unlimited = self.foreground
         return {
             "file": str(source.file) if source.file else None,
             "module": source.file.stem if source.file else None,
             "symbols": list(source.symbols),
             "parts": dict(source.parts),
-            "torch": source.torch,
             "device": source.device,
             "slot": source.slot,
-            "memory": 0 if unlimited or source.torch else PLAIN_MEMORY,
-            "cpu_s": 0 if unlimited else (1800 if source.torch else 120),
         }
 
     def ready(self) -> dict[str, Any]:
         """Wait until the file is loaded. Raises ChildFailed if it can't be."""
         if self.info is None:
             limit = TORCH_IMPORT_LIMIT_S if self.source.torch else IMPORT_LIMIT_S
-            info = self._wait(limit, "importing the file")
+            info = self._reply(limit, "importing the file", self._loading)
             if not isinstance(info, dict):
                 raise ChildFailed("error", "the result channel holds something that is no answer")
             if isinstance(info.get("raised"), wire.Raised):
@@ -169,26 +197,23 @@ class Worker:
 
     def ask(self, execute: str, payload: Any, parts: Mapping[str, str] | None = None) -> None:
         """Send a case; `answer` collects what comes back. `parts` stand in for those loaded."""
-        self._number += 1
-        request = {
-            "number": self._number,
-            "execute": execute,
-            "payload": payload,
-            "parts": dict(parts or {}),
-        }
-        self._outgoing += wire.encode(request)
-        self._flush()
+        self._send({"execute": execute, "payload": payload, "parts": dict(parts or {})})
 
     def answer(self, limit_s: float) -> Any:
         """Wait for the answer to the case asked last. Raises ChildFailed."""
         self.ready()
-        message = self._wait(limit_s, "running this check")
-        if not isinstance(message, dict) or message.get("number") != self._number:
+        return self._reply(limit_s, "running this check", self._number)
+
+    def _reply(self, limit_s: float, doing: str, number: int) -> Any:
+        message = self._wait(limit_s, doing)
+        if not isinstance(message, dict) or message.get("number") != number:
             raise ChildFailed("error", "the result channel holds something that is no answer")
+        self._answered = number
         return message.get("answer")
 
     def _wait(self, limit_s: float, doing: str) -> Any:
         """Pump the pipes until a whole message is there."""
+        assert self._process is not None
         started, cpu = time.monotonic(), watch.cpu_seconds(self._pid)
         while True:
             try:
@@ -198,7 +223,9 @@ class Worker:
             if message is not None:
                 self._drain_output()
                 return message[0]
-            ended = self._exited()  # looked at before the pipes, so that nothing is left in them
+            ended = watch.exited(
+                self._process
+            )  # looked at before the pipes, so that nothing is left in them
             open_channel = self._pump(0.0 if ended else TICK_S)
             if not open_channel or (ended and not self._incoming):
                 raise self._ended()
@@ -285,8 +312,7 @@ class Worker:
     def _ended(self) -> ChildFailed:
         """Why a process that closed its channel has ended, or that it only closed the channel."""
         assert self._process is not None
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._wait_for_exit()
+        watch.wait_for_exit(self._process)
         self._pump(0.0)
         self._drain_output()
         code = self._process.poll()
@@ -294,19 +320,6 @@ class Worker:
         if code is None:
             return ChildFailed("error", "it closed the judge's result channel")
         return ChildFailed("crashed", *watch.last_words(code, self.output))
-
-    def _wait_for_exit(self) -> None:
-        until = time.monotonic() + 1.0
-        while not self._exited() and time.monotonic() < until:
-            time.sleep(0.005)
-
-    def _exited(self) -> bool:
-        """Whether the process has ended, without reaping it: its group id must stay taken."""
-        assert self._process is not None
-        if not hasattr(os, "waitid"):
-            return self._process.poll() is not None
-        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        return os.waitid(os.P_PID, self._process.pid, flags) is not None
 
     def close(self) -> None:
         """End the process and everything that it started."""

@@ -9,8 +9,10 @@ if anything falls short.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import importlib.util
+import queue
 import sys
 import time
 from collections.abc import Iterator
@@ -23,6 +25,7 @@ from judge.api import FAILED, Exercise, ExerciseResult
 from judge.exercises import EXERCISES, find
 from judge.runner import Grader, Options, learner_source, reference_source
 from judge.sandbox import ROOT, Source
+from judge.workers import Workers
 
 MUTANTS, ALTERNATIVES, STUBS = (
     ROOT / "tests/mutants",
@@ -40,7 +43,6 @@ class Trial:
     exercise: Exercise
     kind: str  # "reference", "stub", "mutant" or "alternative"
     file: Path | None
-    seed: int
     diagnosis: str | None = None
 
     def source(self) -> Source:
@@ -76,28 +78,37 @@ class Tally:
     problems: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
-    def add(self, trial: Trial, problem: str | None, seconds: float) -> None:
-        self.total[trial.kind] = self.total.get(trial.kind, 0) + 1
-        self.done[trial.kind] = self.done.get(trial.kind, 0) + (problem is None)
+    def add(self, trial: Trial, problems: list[str | None], seconds: float) -> None:
+        """Count one file; `problems` holds one entry per seed."""
+        self.total[trial.kind] = self.total.get(trial.kind, 0) + len(problems)
+        self.done[trial.kind] = self.done.get(trial.kind, 0) + problems.count(None)
         self.seconds += seconds
-        if problem is not None:
-            name = trial.file.name if trial.file else "reference"
-            self.problems.append(f"{trial.kind} {name}, seed {trial.seed}: {problem}")
+        name = trial.file.name if trial.file else "reference"
+        self.problems += [
+            f"{trial.kind} {name}, seed {seed}: {problem}"
+            for seed, problem in enumerate(problems)
+            if problem is not None
+        ]
+
+    def check_counts(self, seeds: int) -> None:
+        """Note it if there are fewer mutants or alternatives than an exercise must have."""
+        for kind, least in (("mutant", LEAST_MUTANTS), ("alternative", LEAST_ALTERNATIVES)):
+            files = self.total.get(kind, 0) // seeds
+            if files < least:
+                self.problems.append(f"{files} {kind}s, at least {least} are needed")
 
     def share(self, kind: str) -> str:
         return f"{self.done.get(kind, 0)}/{self.total.get(kind, 0)}"
 
 
-def trials(exercise: Exercise, seeds: int) -> Iterator[Trial]:
+def trials(exercise: Exercise) -> Iterator[Trial]:
     """All that has to be graded for one exercise."""
-    stub = STUBS / exercise.file
-    for seed in range(seeds):
-        yield Trial(exercise, "reference", None, seed)
-        yield Trial(exercise, "stub", stub, seed)
-        for file in sorted((MUTANTS / exercise.id).glob("*.py")):
-            yield Trial(exercise, "mutant", file, seed, diagnosis_of(file))
-        for file in sorted((ALTERNATIVES / exercise.id).glob("*.py")):
-            yield Trial(exercise, "alternative", file, seed)
+    yield Trial(exercise, "reference", None)
+    yield Trial(exercise, "stub", STUBS / exercise.file)
+    for file in sorted((MUTANTS / exercise.id).glob("*.py")):
+        yield Trial(exercise, "mutant", file, diagnosis_of(file))
+    for file in sorted((ALTERNATIVES / exercise.id).glob("*.py")):
+        yield Trial(exercise, "alternative", file)
 
 
 def diagnosis_of(file: Path) -> str | None:
@@ -110,29 +121,45 @@ def diagnosis_of(file: Path) -> str | None:
 
 
 def grade(
-    trial: Trial, known: dict[tuple[str, str, int], list[Any]]
-) -> tuple[Trial, str | None, float]:
+    trial: Trial,
+    seeds: int,
+    known: dict[tuple[str, str, int], list[Any]],
+    free: queue.SimpleQueue[Workers],
+) -> tuple[Trial, list[str | None], float]:
+    """Grade one file on each seed with one of the `free` sets of processes.
+
+    The reference's process is kept for the next file, the learner's is not.
+    """
     started = time.monotonic()
     models = ("tiny",) if importlib.util.find_spec("torch") else ()
-    options = Options(seed=trial.seed, models=models, known=known)
-    result = Grader(trial.exercise, trial.source(), options).run()
-    return trial, trial.problem(result), time.monotonic() - started
+    problems = []
+    workers = free.get()
+    try:
+        for seed in range(seeds):
+            options = Options(seed=seed, models=models, known=known)
+            result = Grader(trial.exercise, trial.source(), options, workers).run()
+            problems.append(trial.problem(result))
+    finally:
+        workers.end_learners()
+        free.put(workers)
+    return trial, problems, time.monotonic() - started
 
 
-def run(exercises: list[Exercise], seeds: int, workers: int) -> dict[str, Tally]:
-    """Grade everything; a tally per exercise."""
-    tallies = {exercise.id: Tally() for exercise in exercises}
-    todo = [trial for exercise in exercises for trial in trials(exercise, seeds)]
-    with ThreadPoolExecutor(workers) as pool:
-        for trial, problem, seconds in pool.map(functools.partial(grade, known={}), todo):
-            tallies[trial.exercise.id].add(trial, problem, seconds)
-    for exercise in exercises:
-        tally = tallies[exercise.id]
-        for kind, least in (("mutant", LEAST_MUTANTS), ("alternative", LEAST_ALTERNATIVES)):
-            files = tally.total.get(kind, 0) // seeds
-            if files < least:
-                tally.problems.append(f"{files} {kind}s, at least {least} are needed")
-    return tallies
+def run(exercises: list[Exercise], seeds: int, workers: int) -> Iterator[tuple[str, Tally]]:
+    """Grade everything; (id, tally) of each exercise in order, as soon as it is complete."""
+    free: queue.SimpleQueue[Workers] = queue.SimpleQueue()
+    with contextlib.ExitStack() as stack:
+        for _ in range(workers):
+            free.put(stack.enter_context(Workers()))
+        pool = stack.enter_context(ThreadPoolExecutor(workers))
+        one = functools.partial(grade, seeds=seeds, known={}, free=free)
+        graded = [(exercise, pool.map(one, trials(exercise))) for exercise in exercises]
+        for exercise, results in graded:
+            tally = Tally()
+            for trial, problems, seconds in results:
+                tally.add(trial, problems, seconds)
+            tally.check_counts(seeds)
+            yield exercise.id, tally
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -145,16 +172,17 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error("--seeds and --workers must be 1 or more")
     exercises = find(args.only) if args.only else list(EXERCISES)
     started = time.monotonic()
-    tallies = run(exercises, args.seeds, args.workers)
     kinds = ("reference", "stub", "mutant", "alternative")
     print(f"{'exercise':<28}" + "".join(f"{kind:>13}" for kind in kinds) + f"{'seconds':>10}")
-    for name, tally in tallies.items():
+    tallies = []
+    for name, tally in run(exercises, args.seeds, args.workers):
+        tallies.append(tally)
         row = "".join(f"{tally.share(kind):>13}" for kind in kinds)
-        print(f"{name:<28}{row}{tally.seconds:>10.1f}")
+        print(f"{name:<28}{row}{tally.seconds:>10.1f}", flush=True)
         for problem in tally.problems:
-            print(f"  SHORT  {problem}")
-    short = sum(len(tally.problems) for tally in tallies.values())
-    files = sum(sum(tally.total.values()) for tally in tallies.values())
+            print(f"  SHORT  {problem}", flush=True)
+    short = sum(len(tally.problems) for tally in tallies)
+    files = sum(sum(tally.total.values()) for tally in tallies)
     verdict = "all as they must be" if not short else f"{short} fell short"
     print(f"{files} gradings of {len(tallies)} exercises on {args.seeds} seeds: {verdict}; "
           f"{time.monotonic() - started:.1f} s")  # fmt: skip

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import time
 from pathlib import Path
 
 
@@ -39,6 +41,21 @@ def session_size(session: int) -> int:
     """Processes of one session: a child and everything that it started, unless that left it."""
     pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
     return sum(_stat(pid)[3:4] == [str(session)] for pid in pids)
+
+
+def exited(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a process has ended, without reaping it: its group id must stay taken."""
+    if not hasattr(os, "waitid"):
+        return process.poll() is not None
+    flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    return os.waitid(os.P_PID, process.pid, flags) is not None
+
+
+def wait_for_exit(process: subprocess.Popen[bytes], limit_s: float = 1.0) -> None:
+    """Wait until it has ended, or for `limit_s`."""
+    until = time.monotonic() + limit_s
+    while not exited(process) and time.monotonic() < until:
+        time.sleep(0.005)
 
 
 def last_words(code: int, output: str) -> list[str]:

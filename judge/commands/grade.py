@@ -15,6 +15,7 @@ from judge.exercises import EXERCISES, find
 from judge.progress import Progress
 from judge.report import Reporter, as_data
 from judge.runner import Grader, Options, learner_source
+from judge.workers import Workers
 
 
 def grade(
@@ -25,8 +26,9 @@ def grade(
     if not args.json:
         reporter.line(f"grading {progress.folder.describe()}")
     results = []
-    for exercise in exercises:
-        results.append(grade_and_record(exercise, seed, args, progress, reporter))
+    with Workers() as workers:
+        for exercise in exercises:
+            results.append(grade_and_record(exercise, seed, args, progress, reporter, workers))
     if args.json:
         print(json.dumps([as_data(result) for result in results], indent=1))
     elif len(results) > 1:
@@ -38,11 +40,16 @@ def grade(
 
 
 def grade_and_record(
-    exercise: Exercise, seed: int, args: argparse.Namespace, progress: Progress, reporter: Reporter
+    exercise: Exercise,
+    seed: int,
+    args: argparse.Namespace,
+    progress: Progress,
+    reporter: Reporter,
+    workers: Workers,
 ) -> ExerciseResult:
     """Grade one exercise, show it, and remember a whole run of it."""
     code = progress.code(exercise)
-    result = grade_one(exercise, seed, args, progress, reporter)
+    result = grade_one(exercise, seed, args, progress, reporter, workers)
     if args.only is None:
         progress.record(result, code)
         progress.save()
@@ -50,7 +57,12 @@ def grade_and_record(
 
 
 def grade_one(
-    exercise: Exercise, seed: int, args: argparse.Namespace, progress: Progress, reporter: Reporter
+    exercise: Exercise,
+    seed: int,
+    args: argparse.Namespace,
+    progress: Progress,
+    reporter: Reporter,
+    workers: Workers,
 ) -> ExerciseResult:
     """Grade one exercise and show it. Raises FileNotFoundError if its file is not there."""
     file = progress.folder.path / exercise.file
@@ -64,7 +76,7 @@ def grade_one(
     if not args.json:
         reporter.line()
         reporter.line(f"{exercise.id}  {exercise.title}  {practice.shown(file)}:{line}", "bold")
-    result = Grader(exercise, learner_source(exercise, file), options).run()
+    result = Grader(exercise, learner_source(exercise, file), options, workers).run()
     result.line = line
     if not args.json:
         reporter.failure(result, min(progress.hints_shown(exercise), 2))

@@ -14,6 +14,7 @@ from judge.commands.grade import grade_and_record, new_seed
 from judge.exercises import EXERCISES, find
 from judge.progress import Progress
 from judge.report import LABELS, Reporter
+from judge.workers import Workers
 
 POLL_S = 0.2
 SETTLED_S = 0.05  # an editor may write in several pieces
@@ -38,15 +39,19 @@ class Watch:
             )
         if args.model is None:  # SmolLM2 once at the end is enough: --watch is for short rounds
             args.model = "tiny"
+        self.workers = (
+            Workers()
+        )  # kept from save to save: importing torch takes longer than grading
         self.latest: dict[str, ExerciseResult] = {}
         self.rounds = 0
 
     def run(self, sleep: Callable[[float], None] = time.sleep) -> int:
         """Watch until Ctrl-C, then say what came out; returns 0: stopping is how it ends."""
-        try:
-            self._run(sleep)
-        except KeyboardInterrupt:
-            self._summary()
+        with self.workers:
+            try:
+                self._run(sleep)
+            except KeyboardInterrupt:
+                self._summary()
         return 0
 
     def _run(self, sleep: Callable[[float], None]) -> None:
@@ -96,7 +101,9 @@ class Watch:
         progress = Progress(self.folder)  # as other judges left it
         for exercise in exercises:
             try:
-                result = grade_and_record(exercise, seed, self.args, progress, self.reporter)
+                result = grade_and_record(
+                    exercise, seed, self.args, progress, self.reporter, self.workers
+                )
             except FileNotFoundError as error:  # taken away just now: its return is a change
                 self.reporter.line(str(error))
                 continue

@@ -96,7 +96,7 @@ def test_a_forged_message_is_no_answer(name: str, tmp_path: Path) -> None:
 
 
 def test_a_forged_answer_is_still_compared(tmp_path: Path) -> None:
-    forged = "__import__('judge.wire').wire.encode({'number': 1, 'answer': {'value': 77}})"
+    forged = "__import__('judge.wire').wire.encode({'number': 2, 'answer': {'value': 77}})"
     result = first(tmp_path, f"{WRITE_ALL}def half(x):\n    spray({forged})\n    return 77")
     assert result.status == "wrong"
 

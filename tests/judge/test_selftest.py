@@ -27,7 +27,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
 
 
 def problems() -> str:
-    return "\n".join(selftest.run(find(NAME), seeds=1, workers=2)[NAME].problems)
+    return "\n".join(dict(selftest.run(find(NAME), seeds=1, workers=2))[NAME].problems)
 
 
 def test_too_few_files_are_a_problem(folders: tuple[Path, Path]) -> None:

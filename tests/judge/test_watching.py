@@ -147,6 +147,19 @@ def test_from_the_next_unsolved_exercise_to_a_pass_and_the_next(folder: Path) ->
     assert Progress(practice.Folder(folder, own=True)).status(chunks) == "passed"
 
 
+def test_a_saved_helper_is_loaded_afresh(folder: Path) -> None:
+    path, helper = folder / "life.py", folder / "helper.py"
+    helper.write_text("def rest(*numbers):\n    return [1]\n")
+    edit(path, STUB, "import helper\n    return helper.rest(prompt_tokens, num_decodes, budget)")
+    right = (ROOT / "tests/alternatives/life.prefill-chunks/ranges.py").read_text("utf-8")
+    said = Session(folder, "life.prefill-chunks").run(
+        lambda: helper.write_text(right.replace("def prefill_chunks", "def rest"))
+    )
+    first, _, second = said.partition("waiting for a save")
+    assert "FAIL  life.prefill-chunks: " in first
+    assert "PASS  life.prefill-chunks: " in second
+
+
 def test_a_file_that_is_away_is_waited_for(folder: Path) -> None:
     path, aside = folder / "life.py", folder / "life.bak"
     nothing = [lambda: None] * (watching.MISSING_AFTER + 2)
