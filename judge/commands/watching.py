@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from judge import practice
 from judge.api import Exercise, ExerciseResult
 from judge.changes import Snapshot, changed, snapshot
 from judge.commands import show
 from judge.commands.grade import grade_and_record, new_seed
+from judge.doctor import missing_models
 from judge.exercises import EXERCISES, find
 from judge.progress import Progress
+from judge.reference import JudgeFault
 from judge.report import LABELS, Reporter
+from judge.runner import learner_source, reference_source
+from judge.sandbox import ChildFailed
 from judge.workers import Workers
 
 POLL_S = 0.2
@@ -57,7 +63,10 @@ class Watch:
     def _run(self, sleep: Callable[[float], None]) -> None:
         seen = snapshot(self.folder.path, self.exercises)
         self.reporter.line(f"watching {self.folder.describe()}; Ctrl-C ends it")
-        self._grade(self._first())
+        first = self._first()
+        self._grade(first)
+        for exercise in first[:1]:
+            self._warm(exercise)
         patience = MISSING_AFTER
         while True:
             sleep(POLL_S)
@@ -75,6 +84,22 @@ class Watch:
             now.digests = seen.digests | now.digests  # a file away for a moment is not forgotten
             seen = now
             self._grade(saved)
+
+    def _warm(self, exercise: Exercise) -> None:
+        """Let torch be imported while the learner types, if this exercise will need it."""
+        needs = {need for check in exercise.details().checks for need in check.needs}
+        file = self.folder.path / exercise.file
+        if not (exercise.needs_torch or "tiny" in needs) or "tiny" in missing_models():
+            return
+        device = "cuda" if self.args.device == "cuda" else "cpu"
+        source = replace(reference_source(exercise), torch=True, device=device)
+        reference = self.workers.reference(source)
+        learner = self.workers.learner(
+            replace(learner_source(exercise, file), torch=True, device=device)
+        )
+        with contextlib.suppress(ChildFailed, JudgeFault):  # the next verdict is about that
+            learner.ready()
+            reference.ready()
 
     def _settled(self, sleep: Callable[[float], None]) -> Snapshot:
         """The files once nobody writes them any more."""
