@@ -48,3 +48,5 @@ def test_the_readme_announces_the_same_minutes() -> None:
         row = re.search(rf"^\| {name[:2]} .*\| (\d+) \|$", readme, re.MULTILINE)
         assert row, f"README has no row for {name}"
         assert int(row.group(1)) == totals[-1]
+    assert "chapters take about five hours" in " ".join(readme.split())
+    assert round(sum(totals) / 60) == 5
