@@ -103,7 +103,7 @@ def test_shared_blocks_come_back_with_the_last_holder(chapter: Chapter) -> None:
 
 def test_breaking_it_gives_clear_errors(chapter: Chapter) -> None:
     assert "is free already; it was freed twice" in chapter.output_of("careful = BlockPool")
-    shown = chapter.output_of("tables, kept = ")
+    shown = chapter.output_of("both, kept = ")
     assert "its own: False - the next one's: True" in shown
     assert "has reference count 0, 1 tables hold it" in shown
 
