@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from judge import wire
 from judge.api import Context
 from judge.execute import attempt
 from judge.wire import Raised
@@ -33,21 +34,22 @@ def threads(count: int) -> Iterator[None]:
 def call(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
     """Call a function of the exercise with tensors. For `execute`.
 
-    payload: {"function": symbol, "args": [...], "names": [...], "strided": [...]}. The arguments
-    named in "strided" are not contiguous in memory. The answer is {"value": ...}, with "changed":
+    payload: {"function": symbol, "args": [...], "names": [...], "strided": [...], "heads_first":
+    [...]}. The arguments named in "strided" are slices of larger tensors; those in "heads_first"
+    lie in memory with the heads before the tokens. The answer is {"value": ...}, with "changed":
     the names of the arguments that the call changed, if it changed any.
     """
-    strided = payload.get("strided", [])
+    strided, heads_first = payload.get("strided", []), payload.get("heads_first", [])
     names = payload["names"]
     args = [
-        _placed(value, context.device, name in strided)
+        _placed(value, context.device, name in strided, name in heads_first)
         for name, value in zip(names, payload["args"], strict=True)
     ]
-    before = [_copy(value) for value in args]
+    before = [wire.encode(value) for value in args]  # the learner may have patched torch.equal
     with threads(1), torch.no_grad():
         value = attempt(parts[payload["function"]], *args)
     changed = [
-        name for name, old, new in zip(names, before, args, strict=True) if not _equal(old, new)
+        name for name, old, new in zip(names, before, args, strict=True) if wire.encode(new) != old
     ]
     answer = {"value": value}
     if changed:
@@ -55,10 +57,12 @@ def call(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
     return answer
 
 
-def _placed(value: Any, device: str, strided: bool) -> Any:
+def _placed(value: Any, device: str, strided: bool, heads_first: bool) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     value = value.to(device)
+    if heads_first:
+        return value.transpose(0, 1).contiguous().transpose(0, 1)
     if not strided:
         return value
     # The same numbers as a slice of a larger tensor, as the model's own queries and keys are.
@@ -68,18 +72,6 @@ def _placed(value: Any, device: str, strided: bool) -> Any:
     larger = larger.to(device)
     larger[:, 1:-1] = value
     return larger[:, 1:-1]
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.clone()
-    return list(value) if isinstance(value, list) else value
-
-
-def _equal(old: Any, new: Any) -> bool:
-    if isinstance(old, torch.Tensor):
-        return old.shape == new.shape and bool(torch.equal(old, new))
-    return bool(old == new)
 
 
 class WatchedModel:

@@ -33,9 +33,11 @@ def half_precision(rng: random.Random) -> Sequence[Case]:
 
 
 def slices(rng: random.Random) -> Sequence[Case]:
-    numbers = attention_cases.draw(rng, 3, 7, 4, 2)
-    strided = ["query", "key", "value"]
-    return [make("all three are slices of larger tensors", numbers, strided=strided)]
+    numbers, names = attention_cases.draw(rng, 3, 7, 4, 2), ["query", "key", "value"]
+    return [
+        make("all three are slices of larger tensors", numbers, strided=names),
+        make("all three lie in memory with the heads first", numbers, heads_first=names),
+    ]
 
 
 def refused(rng: random.Random) -> Sequence[Case]:

@@ -105,7 +105,10 @@ def half_precision(rng: random.Random) -> Sequence[Case]:
 def slices(rng: random.Random) -> Sequence[Case]:
     cos, sin = angles([2, 3, 4, 5], 8)
     x = numbers(rng, 4, 3, 8)
-    return [case("x is a slice of a larger tensor (not contiguous)", x, cos, sin, strided=["x"])]
+    return [
+        case("x is a slice of a larger tensor (not contiguous)", x, cos, sin, strided=["x"]),
+        case("x lies in memory with the heads first", x, cos, sin, heads_first=["x"]),
+    ]
 
 
 def property_of(measure: Any) -> Any:
