@@ -67,6 +67,7 @@ EXERCISE = Details(
                _cases(attention_cases.shared_heads)),
         _check("scale", "the scale is the argument's", _cases(attention_cases.scales)),
         _check("large", "large scores do not overflow", _cases(attention_cases.large)),
+        _check("far-below", "scores far below zero", _cases(attention_cases.far_below)),
         _check("random", "random shapes against float64",
                _cases(attention_cases.mixed, 8, (2, 8, 64))),
         _check("slices", "arguments that are not contiguous", slices),
