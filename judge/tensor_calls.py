@@ -80,8 +80,12 @@ class WatchedModel:
     def __init__(self, model: Any, most_passes: int, session: object) -> None:
         self._model = model
         self.session = session  # the same object for all runs of one case
-        self._most_passes = most_passes
         self.config, self.dtype, self.device = model.config, model.dtype, model.device
+        self.begin(most_passes)
+
+    def begin(self, most_passes: int) -> None:
+        """Note afresh. What a loop has hung on the model stays, as it would on a real one."""
+        self._most_passes = most_passes
         self.passes: list[Any] = []  # [token ids, positions] of each
         self.logits_rows: list[int] = []
         self.tops: list[Any] = []  # [ids, logits] of the last row of each call of `logits`
@@ -134,25 +138,38 @@ def _check_integers(name: str, value: Any) -> None:
         )
 
 
+def _ends(ends: list[Any]) -> frozenset[int]:
+    """The end tokens; a learner's answer may hold things that no set can hold."""
+    return frozenset(token for token in ends if type(token) is int)
+
+
 def generate(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
     """Run a generate loop several times in one process. For `execute`.
 
-    payload: {"runs": [{"model", "seed", "prompt", "max_tokens", "ends"}, ...]}; the
-    model "smollm2" is the real one. The answer has one entry per run and ends with the
-    first that raises: {"tokens", "passes", "logits_rows", "tops", "changed"}.
+    payload: {"runs": [{"model", "seed", "prompt", "max_tokens", "ends"}, ...]}; the model "smollm2"
+    is the real one, and runs on one model get the same object. "ends_like": i adds token i of the
+    run before to the end tokens. The answer has one entry per run and ends with the first that
+    raises: {"tokens", "passes", "logits_rows", "tops", "changed"}.
     """
     from judge.tensor_engine import load
 
-    answers = []
+    answers: list[Any] = []
     session = object()
+    models: dict[Any, WatchedModel] = {}
     for run in payload["runs"]:
-        model = load(run["model"], run["seed"], context.device)
-        watched = WatchedModel(model, len(run["prompt"]) + run["max_tokens"], session)
-        prompt = list(run["prompt"])
+        key = run["model"], run["seed"]
+        most_passes = len(run["prompt"]) + run["max_tokens"]
+        if key not in models:
+            models[key] = WatchedModel(load(*key, context.device), most_passes, session)
+        watched = models[key]
+        watched.begin(most_passes)
+        prompt, ends = list(run["prompt"]), list(run["ends"])
+        if "ends_like" in run and isinstance(answers[-1]["tokens"], list):
+            ends += answers[-1]["tokens"][run["ends_like"] :][:1]
         count = torch.get_num_threads() if run["model"] == "smollm2" else 1
         with threads(count), torch.no_grad():
             tokens = attempt(
-                parts["generate_cached"], watched, prompt, run["max_tokens"], frozenset(run["ends"])
+                parts["generate_cached"], watched, prompt, run["max_tokens"], _ends(ends)
             )
         answers.append(
             {
