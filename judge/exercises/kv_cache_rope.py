@@ -197,6 +197,7 @@ EXERCISE = Details(
             ("cos and sin lack a dimension for the heads", "by_heads"),
             ("halves swapped in the result", "halves_swapped"),
             ("the result is float32 whatever x is", "always_float32"),
+            ("the result is float32 whatever x is", "float32_at_the_end"),
         )
     ),
 )  # fmt: skip
