@@ -48,9 +48,10 @@ def grade(name: str, *, model: str = "tiny") -> None:
     with Workers() as workers:
         for exercise in find(name):
             file = folder.path / exercise.file
+            code = progress.code(exercise)
             result = Grader(exercise, learner_source(exercise, file), options, workers).run()
             if folder.own:
-                progress.record(result)
+                progress.record(result, code)
                 progress.save()
             _display(verdict_html(result))
 

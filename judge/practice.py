@@ -62,13 +62,34 @@ def line_of(exercise: Exercise, file: Path) -> int:
     return 1
 
 
+@dataclass(frozen=True)
+class Region:
+    """A file cut into what stands before an exercise's own lines, those lines, and what follows.
+
+    The marks belong to `before` and `after`.
+    """
+
+    before: str
+    own: str
+    after: str
+
+
+def region(exercise: Exercise, text: str) -> Region | None:
+    """The region of an exercise in a file's text; None unless both marks stand there, in order."""
+    begin, end = BEGIN.format(id=exercise.id), END.format(id=exercise.id)
+    before, found, rest = text.partition(begin)
+    own, closed, after = rest.partition(end)
+    if not found or not closed:
+        return None
+    return Region(before + begin, own, end + after)
+
+
 def code_hash(exercise: Exercise, file: Path) -> str:
     """A digest of the exercise's own region of a file; of the whole file if the marks are gone."""
     try:
         text = file.read_text("utf-8", "replace")
     except OSError:
         return ""
-    _, begin, rest = text.partition(BEGIN.format(id=exercise.id))
-    region, end, _ = rest.partition(END.format(id=exercise.id))
-    own = region if begin and end else text
+    found = region(exercise, text)
+    own = text if found is None else found.own
     return hashlib.sha256(own.encode("utf-8")).hexdigest()[:16]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +32,25 @@ def write_atomically(path: Path, data: Any) -> None:
         raise
 
 
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other judges waiting that want to save into the same folder. Raises OSError."""
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY)  # the folder itself: a lock file would only lie about
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 class Progress:
-    """What is known about each exercise. A file that can't be read is kept aside."""
+    """What is known about each exercise. A file that can't be read is kept aside.
+
+    Several judges may run at once (one that watches, one that is asked for a hint): saving changes
+    only what was learned here, in the file as it is by then.
+    """
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
@@ -38,15 +58,15 @@ class Progress:
         self.note: str | None = None
         self.entries: dict[str, dict[str, Any]] = {}
         self.last_failure: dict[str, Any] | None = None
+        self._learned: dict[str, dict[str, Any]] = {}
+        self._failure_changed = False
         self._load()
 
     def _load(self) -> None:
         if not self.path.exists():
             return
         try:
-            data = json.loads(self.path.read_text("utf-8"))
-            entries = dict(data["exercises"])
-            assert all(isinstance(entry, dict) for entry in entries.values())
+            self.entries, self.last_failure = self._read()
         except (OSError, ValueError, KeyError, TypeError, AssertionError) as error:
             aside = self.path.with_suffix(".unreadable.json")
             self.note = f"{self.path.name} can't be read ({error}); it is kept as {aside.name}"
@@ -54,8 +74,16 @@ class Progress:
                 os.replace(self.path, aside)
             except OSError as problem:
                 self.note = f"{self.path.name} can't be read and can't be moved ({problem})"
-            return
-        self.entries, self.last_failure = entries, data.get("last_failure")
+
+    def _read(self) -> tuple[dict[str, dict[str, Any]], dict[str, Any] | None]:
+        data = json.loads(self.path.read_text("utf-8"))
+        entries = dict(data["exercises"])
+        assert all(isinstance(entry, dict) for entry in entries.values())
+        return entries, data.get("last_failure")
+
+    def _learn(self, exercise: Exercise, **facts: Any) -> None:
+        self.entries.setdefault(exercise.id, {}).update(facts)
+        self._learned.setdefault(exercise.id, {}).update(facts)
 
     def entry(self, exercise: Exercise) -> dict[str, Any]:
         return self.entries.get(exercise.id, {})
@@ -65,27 +93,34 @@ class Progress:
         entry = self.entry(exercise)
         if not entry.get("status"):
             return "not tried"
-        if entry["status"] == "passed" and entry.get("hash") != self._hash(exercise):
+        if entry["status"] == "passed" and entry.get("hash") != self.code(exercise):
             return "edited since it passed"
         return str(entry["status"])
 
     def earlier(self, exercise: Exercise) -> tuple[str, ...]:
         """Checks on SmolLM2 that passed with the code as it is now."""
         entry = self.entry(exercise)
-        same = entry.get("hash") == self._hash(exercise)
+        same = entry.get("hash") == self.code(exercise)
         return tuple(entry.get("slow_passed", ())) if same else ()
 
-    def record(self, result: ExerciseResult) -> None:
-        """Take a whole run of an exercise in (not one of a single check)."""
+    def record(self, result: ExerciseResult, graded: str) -> None:
+        """Take a whole run of an exercise in (not one of a single check).
+
+        `graded` is what `code` said before the run. A file that was saved during the run holds
+        code that was never graded, so nothing is recorded then.
+        """
         exercise = result.exercise
+        if self.code(exercise) != graded:
+            self.note = f"{exercise.file} was saved during the run, which is not recorded"
+            return
         slow = [r.check.name for r in result.results
                 if "smollm2" in r.check.needs and r.status == "passed"]  # fmt: skip
-        entry = self.entries.setdefault(exercise.id, {})
-        code = self._hash(exercise)
-        if entry.get("hash") == code:
+        entry = self.entry(exercise)
+        if entry.get("hash") == graded:
             slow = sorted({*slow, *entry.get("slow_passed", ())})
-        entry |= {"status": result.status, "hash": code, "slow_passed": slow}
+        self._learn(exercise, status=result.status, hash=graded, slow_passed=slow)
         failure = result.first_failure
+        self._failure_changed = True
         if failure is not None and result.status != "passed":
             self.last_failure = {
                 "exercise": exercise.id,
@@ -98,22 +133,55 @@ class Progress:
 
     def next_hint(self, exercise: Exercise) -> int:
         """Which hint is next, 0 to 2; remembers that it was shown."""
-        entry = self.entries.setdefault(exercise.id, {})
-        number = min(int(entry.get("hints", 0)), 2)
-        entry["hints"] = number + 1
+        number = min(self.hints_shown(exercise), 2)
+        self._learn(exercise, hints=number + 1)
         return number
+
+    def hints_shown(self, exercise: Exercise) -> int:
+        """How many of the three hints were shown."""
+        return int(self.entry(exercise).get("hints", 0))
+
+    def solution_shown(self, exercise: Exercise) -> str | None:
+        """ "solution shown on DATE", with ", after it passed" where that is so; else None."""
+        entry = self.entry(exercise)
+        if "solution_shown" not in entry:
+            return None
+        after = ", after it passed" if entry.get("solution_after_pass") else ""
+        return f"solution shown on {entry['solution_shown']}{after}"
+
+    def show_solution(self, exercise: Exercise) -> None:
+        """Remember the day on which the reference was first shown."""
+        if self.solution_shown(exercise) is None:
+            passed = self.entry(exercise).get("status") == "passed"
+            today = time.strftime("%Y-%m-%d")
+            self._learn(exercise, solution_shown=today, solution_after_pass=passed)
 
     def save(self) -> None:
         """Write it down; a folder that can't be written is worth a note, not a failure."""
-        data = {
-            "version": VERSION,
-            "exercises": self.entries,
-            "last_failure": self.last_failure,
-        }
         try:
-            write_atomically(self.path, data)
+            with _alone(self.path.parent):
+                self._take_in_others()
+                data = {
+                    "version": VERSION,
+                    "exercises": self.entries,
+                    "last_failure": self.last_failure,
+                }
+                write_atomically(self.path, data)
         except OSError as error:
             self.note = f"progress was not saved: {error}"
 
-    def _hash(self, exercise: Exercise) -> str:
+    def _take_in_others(self) -> None:
+        """What other judges saved since this one read the file; what was learned here wins."""
+        try:
+            entries, failure = self._read()
+        except (OSError, ValueError, KeyError, TypeError, AssertionError):
+            return  # absent, or damaged after it was read: what is known here is the best there is
+        for name, facts in self._learned.items():
+            entries.setdefault(name, {}).update(facts)
+        self.entries = entries
+        if not self._failure_changed:
+            self.last_failure = failure
+
+    def code(self, exercise: Exercise) -> str:
+        """A digest of the exercise's code as it stands in its file now."""
         return code_hash(exercise, self.folder.path / exercise.file)

@@ -56,6 +56,15 @@ class Reporter:
         style = "bold " + STYLES.get(label.strip(), "red")
         self.console.print(Text.assemble((label, style), "  ", text))
 
+    def code(self, text: str) -> None:
+        """Python, in colours where the terminal has them; the same characters everywhere."""
+        from rich.syntax import Syntax
+
+        if self.console.color_system is None:
+            self.line(text)
+        else:
+            self.console.print(Syntax("", "python", theme="ansi_dark").highlight(text), end="")
+
     def check(self, result: CheckResult) -> None:
         """One line per check, as soon as it is known."""
         label = LABELS[result.status]

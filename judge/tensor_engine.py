@@ -13,11 +13,9 @@ from judge.api import Context
 from judge.engine_run import serve
 from judge.execute import attempt
 from judge.tensor_calls import TOP, threads
-from mini_engine.compute.adapters import ContiguousAttention, SingleRequestAttention
-from mini_engine.compute.batch import build_batch
 from mini_engine.compute.model import Model, apply_rope
 from mini_engine.compute.random_model import TINY_LLAMA, TINY_QWEN3, random_model
-from mini_engine.parts import EngineParts
+from mini_engine.learner_parts import engine_parts
 
 TINY = {
     "llama": TINY_LLAMA,
@@ -54,21 +52,6 @@ def load(name: str, seed: int, device: str, rope: Any = apply_rope) -> Any:
     config = load_config(folder)
     weights = load_weights(folder, config, torch.float32)
     return Model.from_tensors(config, weights, device, torch.float32, rope)
-
-
-def engine_parts(parts: Mapping[str, Any]) -> EngineParts:
-    """The reference's parts, with a learner's function in the slot that it fills."""
-    if "attention_over_contiguous" in parts:
-        function = parts["attention_over_contiguous"]
-        return EngineParts(attention=lambda config, device: ContiguousAttention(function))
-    if "paged_attention" in parts:
-        function = parts["paged_attention"]
-        return EngineParts(attention=lambda config, device: SingleRequestAttention(function))
-    if "slot_mapping" in parts:
-        return EngineParts(
-            build_batch=functools.partial(build_batch, slot_mapping=parts["slot_mapping"])
-        )
-    return EngineParts()  # apply_rope sits in the model
 
 
 def _run(parts: Mapping[str, Any], payload: Any, context: Context) -> dict[str, Any]:

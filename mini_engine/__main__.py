@@ -8,10 +8,12 @@ import io
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from mini_engine.config import DEFAULT_MODEL, DEVICES, DTYPES, POLICIES, SamplingParams
 from mini_engine.engine import LLMEngine
+from mini_engine.learner_parts import use_folder
 from mini_engine.trace import TRACE_VERSION, StepRecord
 
 ENGINE_OPTIONS = ("block_size", "num_blocks", "max_model_len", "max_num_batched_tokens")
@@ -32,6 +34,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--trace", action="store_true", help="show what each step scheduled")
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
     parser.add_argument("--policy", choices=POLICIES, default="fcfs")
+    parser.add_argument("--parts", metavar="FOLDER", help="use the parts written in a folder of "
+        "exercises, as work/practice; the reference fills in for the others")  # fmt: skip
     for name in ENGINE_OPTIONS:
         flag = "--" + name.replace("_", "-")
         parser.add_argument(flag, type=int, help=f"EngineConfig.{name}")
@@ -100,9 +104,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error('nothing to answer; try: python -m mini_engine "What is a KV cache?"')
     options = {name: getattr(args, name) for name in ENGINE_OPTIONS}
     options = {name: value for name, value in options.items() if value is not None}
+    parts = None
     try:
+        if args.parts is not None:
+            parts, lines = use_folder(Path(args.parts))
+            print("\n".join(lines), file=sys.stderr)
         with LLMEngine(
             args.model,
+            parts=parts,
             device=args.device,
             dtype=args.dtype,
             policy=args.policy,

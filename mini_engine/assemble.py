@@ -11,7 +11,7 @@ import torch
 
 from mini_engine.compute.device import choose_device
 from mini_engine.compute.kv_cache import choose_num_blocks
-from mini_engine.compute.model import Model
+from mini_engine.compute.model import ApplyRope, Model, apply_rope
 from mini_engine.compute.runner import ModelRunner
 from mini_engine.config import EngineConfig, ModelConfig
 from mini_engine.parts import EngineParts
@@ -37,7 +37,9 @@ def assemble(model: str | Path | Model, config: EngineConfig, parts: EngineParts
     if isinstance(model, Model):
         loaded, tokenizer = model, None
     else:
-        loaded, tokenizer = load_model(str(model), device, getattr(torch, config.dtype))
+        loaded, tokenizer = load_model(
+            str(model), device, getattr(torch, config.dtype), parts.resolve("rope")
+        )
     device, dtype = loaded.device, loaded.dtype
     config = resolve_sizes(config, loaded.config, device, dtype)
     kv_cache = parts.resolve("kv_cache")(
@@ -55,12 +57,14 @@ def assemble(model: str | Path | Model, config: EngineConfig, parts: EngineParts
     )
 
 
-def load_model(name: str, device: torch.device, dtype: torch.dtype) -> tuple[Model, Any]:
+def load_model(
+    name: str, device: torch.device, dtype: torch.dtype, rope: ApplyRope = apply_rope
+) -> tuple[Model, Any]:
     """The model and tokenizer of a folder, a hub id or the default; never random weights."""
     folder = find_model(name)
     config = load_config(folder)
     weights = load_weights(folder, config, dtype)
-    return Model.from_tensors(config, weights, device, dtype), load_tokenizer(folder)
+    return Model.from_tensors(config, weights, device, dtype, rope), load_tokenizer(folder)
 
 
 def resolve_sizes(

@@ -35,6 +35,8 @@ class EngineParts:
     # (model_config, num_blocks, block_size, dtype=, device=)
     attention: Part = "mini_engine.compute.attention:PagedAttention"
     # (model_config, device)
+    rope: Part = "mini_engine.compute.model:apply_rope"
+    # the function itself, see compute.model.ApplyRope; a Model given ready-made keeps its own
     sampler: Part = "mini_engine.compute.sampler:GreedySampler"
     # ()
     detokenizer: Part = "mini_engine.text.detokenizer:IncrementalDetokenizer"

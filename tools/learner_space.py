@@ -1,42 +1,40 @@
 """Owns the learner's space: work/ with the learner's own copies of the chapters and exercises.
 
 work/.published/ keeps, for each copy, the version that it was made from: what a later release is
-merged against. A file of the learner's is never overwritten; a copy that is still as published
-follows the published one.
+merged against, by `python practice/judge.py --update`. A file of the learner's is never overwritten
+here; a copy that is still as published follows the published one.
 """
 
 from __future__ import annotations
 
 import filecmp
-import os
-import shutil
-from collections.abc import Iterator
+import sys
 from pathlib import Path
 
-SOURCES = ("chapters", "practice")
-RECORD = ".published"
+sys.path.append(str(Path(__file__).resolve().parent.parent))  # tools/ is run by path
+
+from judge.published import copy_file, entries
 
 
 def copy_learner_space(root: Path) -> list[str]:
     """Copy what is missing, refresh what is untouched; returns sentences about what was done."""
     created, refreshed, kept = [], [], []
-    for path in published_files(root):
-        name = path.relative_to(root)
-        copy, record = root / "work" / name, root / "work" / RECORD / name
+    for entry in entries(root):
+        path, copy, record = entry.published, entry.copy, entry.record
         if not copy.exists():
-            _copy(path, record)
-            _copy(path, copy)
-            created.append(str(name))
+            copy_file(path, record)
+            copy_file(path, copy)
+            created.append(entry.name)
         elif record.exists() and filecmp.cmp(record, path, shallow=False):
             continue
         elif filecmp.cmp(copy, path, shallow=False):
-            _copy(path, record)  # the learner's copy equals the new version already
+            copy_file(path, record)  # the learner's copy equals the new version already
         elif record.exists() and filecmp.cmp(copy, record, shallow=False):
-            _copy(path, copy)
-            _copy(path, record)
-            refreshed.append(str(name))
+            copy_file(path, copy)
+            copy_file(path, record)
+            refreshed.append(entry.name)
         else:
-            kept.append(str(name))
+            kept.append(entry.name)
     lines = []
     if created:
         lines.append(f"work/: {len(created)} files copied")
@@ -44,25 +42,8 @@ def copy_learner_space(root: Path) -> list[str]:
         lines.append(f"work/: brought up to date, as you had not changed them: {_list(refreshed)}")
     if kept:
         lines.append(f"work/: yours are kept, newer ones are published: {_list(kept)}")
+        lines.append("work/: python practice/judge.py --update brings the newer ones in")
     return lines
-
-
-def published_files(root: Path) -> Iterator[Path]:
-    """The notebooks and the exercise files as published, sorted; no caches, no hidden files."""
-    for source in SOURCES:
-        for folder, folders, names in os.walk(root / source):
-            folders[:] = sorted(f for f in folders if not f.startswith((".", "__")))
-            for name in sorted(names):
-                if not name.startswith(".") and not name.endswith(".pyc"):
-                    yield Path(folder) / name
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copy by way of a temporary file, so that an interruption leaves no half file."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.partial")
-    shutil.copy2(source, partial)
-    partial.replace(target)
 
 
 def _list(names: list[str], most: int = 6) -> str:

@@ -1,17 +1,20 @@
-"""Owns the adapters that put a plain attention function into the engine's attention slot.
+"""Owns the adapters that put a plain function into a slot of the engine.
 
 An exercise asks for attention of one request; these call it for each request of a flat batch, so
-that the function is judged inside the real engine. They are slow and simple on purpose.
+that the function is judged inside the real engine. They are slow and simple on purpose. Which
+function takes which adapter stands in `mini_engine.learner_parts`.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from mini_engine.compute.batch import SlotMapping, build_batch
 from mini_engine.interfaces import Batch
 
 # (query [n, num_heads, head_dim], key [L, num_kv_heads, head_dim], value, scale) -> query's shape
@@ -99,3 +102,18 @@ class SingleRequestAttention:
             result = self.function(rows, keys, values, table, part.seq_len, scale)
             out[part.rows] = _checked(result, rows)
         return out
+
+
+def contiguous_attention(function: ContiguousFunction) -> Callable[..., ContiguousAttention]:
+    """What the attention slot takes, made of such a function."""
+    return lambda config, device: ContiguousAttention(function)
+
+
+def single_request_attention(function: PagedFunction) -> Callable[..., SingleRequestAttention]:
+    """What the attention slot takes, made of such a function."""
+    return lambda config, device: SingleRequestAttention(function)
+
+
+def batch_builder(function: SlotMapping) -> Callable[..., Batch]:
+    """What the build_batch slot takes: the reference's, with another slot mapping."""
+    return functools.partial(build_batch, slot_mapping=function)

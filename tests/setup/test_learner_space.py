@@ -22,8 +22,9 @@ def test_a_learners_line_is_never_lost(published: Path) -> None:
     mine = published / "work/practice/life.py"
     mine.write_text("my solution\n")
     (published / "practice/life.py").write_text("second version\n")
-    (line,) = learner_space.copy_learner_space(published)
+    line, how = learner_space.copy_learner_space(published)
     assert "yours are kept" in line
+    assert "--update" in how
     assert "practice/life.py" in line
     assert mine.read_text() == "my solution\n"
     base = published / "work/.published/practice/life.py"

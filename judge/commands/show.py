@@ -1,0 +1,78 @@
+"""Owns what the command line shows without grading: progress, the list of exercises, hints."""
+
+from __future__ import annotations
+
+from judge import practice
+from judge.api import Exercise
+from judge.commands.grade import show_note
+from judge.exercises import EXERCISES
+from judge.progress import Progress
+from judge.report import SCRIPT, Reporter
+
+
+def next_exercise(progress: Progress) -> Exercise:
+    """The first exercise that has not passed as it is now. Raises ValueError if all have."""
+    for exercise in EXERCISES:
+        if progress.status(exercise) != "passed":
+            return exercise
+    raise ValueError("every exercise has passed; there is none to go on with")
+
+
+def where(exercise: Exercise, progress: Progress) -> str:
+    """File and line, as editors and terminals understand them."""
+    file = progress.folder.path / exercise.file
+    return f"{practice.shown(file)}:{practice.line_of(exercise, file)}"
+
+
+def list_exercises(progress: Progress, reporter: Reporter) -> int:
+    """One line for each exercise."""
+    for exercise in EXERCISES:
+        kind = f"slot {exercise.slot}" if exercise.slot else "graded as a function"
+        torch = "torch" if exercise.needs_torch else "no torch"
+        reporter.line(
+            f"ch{exercise.chapter:02d}  {exercise.id:<26} {progress.status(exercise):<23} "
+            f"{exercise.minutes:>3} min  {kind}, {torch}  {where(exercise, progress)}"
+        )
+    return 0
+
+
+def overview(progress: Progress, reporter: Reporter) -> int:
+    """Progress, the last failure and what is next."""
+    reporter.line(f"practice folder: {progress.folder.describe()}")
+    statuses = {exercise.id: progress.status(exercise) for exercise in EXERCISES}
+    passed = sum(status == "passed" for status in statuses.values())
+    reporter.line(f"{passed} of {len(EXERCISES)} exercises passed")
+    for exercise in EXERCISES:
+        status = statuses[exercise.id]
+        label = "PASS" if status == "passed" else "-"
+        solution = progress.solution_shown(exercise)
+        if solution is not None:
+            status += f"; {solution}"
+        reporter.labelled(f"  {label:<5}", f"{exercise.id:<26} {exercise.title} ({status})")
+    failure = progress.last_failure
+    if failure:
+        reporter.line()
+        reporter.line(f"last failure: {failure.get('exercise')} / {failure.get('check')}")
+        for line in failure.get("lines", []):
+            reporter.line(f"  {line}")
+        reporter.line(f"  repeat: {SCRIPT} {failure.get('exercise')} --only {failure.get('check')} "
+                      f"--seed {failure.get('seed')}")  # fmt: skip
+    if passed < len(EXERCISES):
+        exercise = next_exercise(progress)
+        reporter.line()
+        reporter.line(f"next: {exercise.id}, about {exercise.minutes} minutes, in "
+                      f"{where(exercise, progress)}")  # fmt: skip
+        reporter.line(f"  grade it: {SCRIPT} {exercise.id}")
+    show_note(progress)
+    return 0
+
+
+def hint(exercise: Exercise, progress: Progress, reporter: Reporter) -> int:
+    """The next hint; the third one again once all were shown."""
+    number = progress.next_hint(exercise)
+    reporter.line(f"{exercise.id}, hint {number + 1} of 3", "bold")
+    for line in exercise.details().hints[number].splitlines():
+        reporter.line(f"  {line}")
+    progress.save()
+    show_note(progress)
+    return 0
