@@ -76,7 +76,7 @@ def good_requests(rng: random.Random) -> Sequence[Case]:
         (3.0, [3.25, 5.25]),
         (4.0, [6.5, 6.75]),
     ]
-    limits = {"max_ttft": 1.0, "max_tpot": 0.5}
+    limits: dict[str, Any] = {"max_ttft": 1.0, "max_tpot": 0.5}
     cases = [case("goodput", [], 10.0, **limits)]
     cases += [case("goodput", [request], 2.0, **limits) for request in served]
     cases.append(case("goodput", served, 4.0, **limits))
