@@ -94,6 +94,17 @@ def large(rng: random.Random, make: Make) -> list[Case]:
     ]
 
 
+def far_below(rng: random.Random, make: Make) -> list[Case]:
+    """All scores lie below -10,000: what is hidden by a large negative number would win."""
+    cases = []
+    for n, length in ((1, 5), (4, 4), (3, 6)):
+        numbers = draw(rng, n, length, 2, 2, scale=1.0, size=10.0)
+        numbers["query"] = abs(numbers["query"]) + np.float32(36.0)
+        numbers["key"] = -abs(numbers["key"]) - np.float32(36.0)
+        cases.append(make("all scores lie below -10,000", numbers))
+    return cases
+
+
 def mixed(rng: random.Random, make: Make, count: int, widths: tuple[int, ...]) -> list[Case]:
     """Any shape."""
     cases = []

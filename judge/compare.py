@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from judge.api import Case, Difference
-from judge.wire import Array, Foreign, Raised
+from judge.wire import Array, Foreign, Raised, Ref
 
 ATOL, RTOL = 1e-4, 1e-4  # float32 sums in another order; see FLOATS for plain Python floats
 HALF_ALIKE = 0.05
@@ -207,8 +207,13 @@ def script_answer(case: Case, expected: Any, got: Any) -> Difference | None:
     nothing: dict[str, Any] = {"value": Foreign("missing", "no answer")}
     for number, want in enumerate(expected):
         have = got[number] if number < len(got) else nothing
-        context = _calls_before(calls, got, number) + _state_before(case.payload, got, number)
+        context = _calls_before(case.payload, calls, got, number)
+        context += _state_before(case.payload, got, number)
         if not same(want["value"], have["value"]):
+            if number == 0 and isinstance(want["value"], Raised) and have["value"] is None:
+                return Difference(
+                    (*context, f"expected {want['value'].type_name}, but it raised nothing")
+                )
             return error_or_wrong(want["value"], have["value"], context)
         for name, value, seen in zip(
             observed(case.payload), want.get("state") or [], have.get("state") or [], strict=False
@@ -238,22 +243,29 @@ def observed(payload: Any) -> list[str]:
 
 
 def _argument(item: Any) -> str:
-    from judge.wire import Ref
-
     if not isinstance(item, Ref):
         return repr(item)
     return f"r{item.call}" if item.item is None else f"r{item.call}[{item.item}]"
 
 
-def _calls_before(calls: list[str], got: list[Any], number: int) -> tuple[str, ...]:
-    """The call in question and the last ones before it with what they returned."""
-    first = max(1, number - SHOWN_CALLS)
-    lines = [] if number == 0 else [calls[0]]
-    if first > 1:
-        lines.append(f"  ... {first - 1} more calls")
-    for earlier in range(first, number):
+def _calls_before(payload: Any, calls: list[str], got: list[Any], number: int) -> tuple[str, ...]:
+    """The call in question, the last ones before it, and those whose answers these calls use."""
+    if number == 0:
+        return (calls[0],)
+    shown = set(range(max(1, number - SHOWN_CALLS), number + 1))
+    for later in sorted(shown, reverse=True):
+        args = payload["calls"][later - 1][1]
+        shown |= {item.call + 1 for item in args if isinstance(item, Ref)}
+    lines, last = [calls[0]], 0
+    for earlier in sorted(shown - {number}):
+        lines += _left_out(earlier - last - 1)
         lines.append(f"{calls[earlier]}  -> {show(got[earlier].get('value'), 80)}")
+        last = earlier
     return (*lines, f"{calls[number]}  <- call {number} of {len(calls) - 1}")
+
+
+def _left_out(count: int) -> list[str]:
+    return [f"  ... {count} more call{'s' if count > 1 else ''}"] if count else []
 
 
 def _state_before(payload: Any, got: list[Any], number: int) -> tuple[str, ...]:

@@ -57,12 +57,15 @@ def attempt(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def call_function(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
     """Call a function of the exercise once.
 
-    payload: {"function": symbol, "args": [...], "kwargs": {...}}; the answer is {"value": ...} and
-    "changed": True if the call changed its arguments.
+    payload: {"function": symbol, "args": [...], "kwargs": {...}, "iterators": [...]}; arguments
+    whose numbers stand in "iterators" are handed over as iterators, which can be read once. The
+    answer is {"value": ...} and "changed": True if the call changed its arguments.
     """
     args, kwargs = payload["args"], payload.get("kwargs", {})
+    once = payload.get("iterators", ())
     before = wire.encode([args, kwargs])
-    value = attempt(parts[payload["function"]], *args, **kwargs)
+    given = [iter(value) if number in once else value for number, value in enumerate(args)]
+    value = attempt(parts[payload["function"]], *given, **kwargs)
     answer = {"value": value}
     if wire.encode([args, kwargs]) != before:
         answer["changed"] = True

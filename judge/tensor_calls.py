@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from judge import wire
 from judge.api import Context
 from judge.execute import attempt
 from judge.wire import Raised
@@ -33,21 +34,22 @@ def threads(count: int) -> Iterator[None]:
 def call(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
     """Call a function of the exercise with tensors. For `execute`.
 
-    payload: {"function": symbol, "args": [...], "names": [...], "strided": [...]}. The arguments
-    named in "strided" are not contiguous in memory. The answer is {"value": ...}, with "changed":
+    payload: {"function": symbol, "args": [...], "names": [...], "strided": [...], "heads_first":
+    [...]}. The arguments named in "strided" are slices of larger tensors; those in "heads_first"
+    lie in memory with the heads before the tokens. The answer is {"value": ...}, with "changed":
     the names of the arguments that the call changed, if it changed any.
     """
-    strided = payload.get("strided", [])
+    strided, heads_first = payload.get("strided", []), payload.get("heads_first", [])
     names = payload["names"]
     args = [
-        _placed(value, context.device, name in strided)
+        _placed(value, context.device, name in strided, name in heads_first)
         for name, value in zip(names, payload["args"], strict=True)
     ]
-    before = [_copy(value) for value in args]
+    before = [wire.encode(value) for value in args]  # the learner may have patched torch.equal
     with threads(1), torch.no_grad():
         value = attempt(parts[payload["function"]], *args)
     changed = [
-        name for name, old, new in zip(names, before, args, strict=True) if not _equal(old, new)
+        name for name, old, new in zip(names, before, args, strict=True) if wire.encode(new) != old
     ]
     answer = {"value": value}
     if changed:
@@ -55,10 +57,12 @@ def call(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
     return answer
 
 
-def _placed(value: Any, device: str, strided: bool) -> Any:
+def _placed(value: Any, device: str, strided: bool, heads_first: bool) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     value = value.to(device)
+    if heads_first:
+        return value.transpose(0, 1).contiguous().transpose(0, 1)
     if not strided:
         return value
     # The same numbers as a slice of a larger tensor, as the model's own queries and keys are.
@@ -70,26 +74,18 @@ def _placed(value: Any, device: str, strided: bool) -> Any:
     return larger[:, 1:-1]
 
 
-def _copy(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.clone()
-    return list(value) if isinstance(value, list) else value
-
-
-def _equal(old: Any, new: Any) -> bool:
-    if isinstance(old, torch.Tensor):
-        return old.shape == new.shape and bool(torch.equal(old, new))
-    return bool(old == new)
-
-
 class WatchedModel:
     """The model as a generate loop sees it; notes every pass, and checks what it is given."""
 
     def __init__(self, model: Any, most_passes: int, session: object) -> None:
         self._model = model
         self.session = session  # the same object for all runs of one case
-        self._most_passes = most_passes
         self.config, self.dtype, self.device = model.config, model.dtype, model.device
+        self.begin(most_passes)
+
+    def begin(self, most_passes: int) -> None:
+        """Note afresh. What a loop has hung on the model stays, as it would on a real one."""
+        self._most_passes = most_passes
         self.passes: list[Any] = []  # [token ids, positions] of each
         self.logits_rows: list[int] = []
         self.tops: list[Any] = []  # [ids, logits] of the last row of each call of `logits`
@@ -142,25 +138,38 @@ def _check_integers(name: str, value: Any) -> None:
         )
 
 
+def _ends(ends: list[Any]) -> frozenset[int]:
+    """The end tokens; a learner's answer may hold things that no set can hold."""
+    return frozenset(token for token in ends if type(token) is int)
+
+
 def generate(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
     """Run a generate loop several times in one process. For `execute`.
 
-    payload: {"runs": [{"model", "seed", "prompt", "max_tokens", "ends"}, ...]}; the
-    model "smollm2" is the real one. The answer has one entry per run and ends with the
-    first that raises: {"tokens", "passes", "logits_rows", "tops", "changed"}.
+    payload: {"runs": [{"model", "seed", "prompt", "max_tokens", "ends"}, ...]}; the model "smollm2"
+    is the real one, and runs on one model get the same object. "ends_like": i adds token i of the
+    run before to the end tokens. The answer has one entry per run and ends with the first that
+    raises: {"tokens", "passes", "logits_rows", "tops", "changed"}.
     """
     from judge.tensor_engine import load
 
-    answers = []
+    answers: list[Any] = []
     session = object()
+    models: dict[Any, WatchedModel] = {}
     for run in payload["runs"]:
-        model = load(run["model"], run["seed"], context.device)
-        watched = WatchedModel(model, len(run["prompt"]) + run["max_tokens"], session)
-        prompt = list(run["prompt"])
+        key = run["model"], run["seed"]
+        most_passes = len(run["prompt"]) + run["max_tokens"]
+        if key not in models:
+            models[key] = WatchedModel(load(*key, context.device), most_passes, session)
+        watched = models[key]
+        watched.begin(most_passes)
+        prompt, ends = list(run["prompt"]), list(run["ends"])
+        if "ends_like" in run and isinstance(answers[-1]["tokens"], list):
+            ends += answers[-1]["tokens"][run["ends_like"] :][:1]
         count = torch.get_num_threads() if run["model"] == "smollm2" else 1
         with threads(count), torch.no_grad():
             tokens = attempt(
-                parts["generate_cached"], watched, prompt, run["max_tokens"], frozenset(run["ends"])
+                parts["generate_cached"], watched, prompt, run["max_tokens"], _ends(ends)
             )
         answers.append(
             {

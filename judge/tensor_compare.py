@@ -177,7 +177,7 @@ def number_lines(truth: Truth, have: Any) -> list[str]:
     bad = int((~np.isfinite(have)).sum())
     if bad:
         lines.append(f"{bad} of them are NaN or infinite")
-    if np.isfinite(error).any():
+    if np.isfinite(error[wrong]).any():  # if all that is wrong is NaN, no error has a size
         largest = float(error[np.isfinite(error)].max())
         lines.append(f"largest absolute error {largest:.3g}, allowed {truth.allowed[index]:.2g}")
     return lines

@@ -17,7 +17,13 @@ from mini_engine.compute.model import Model, apply_rope
 from mini_engine.compute.random_model import TINY_LLAMA, TINY_QWEN3, random_model
 from mini_engine.learner_parts import engine_parts
 
-TINY = {"llama": TINY_LLAMA, "qwen3": TINY_QWEN3}
+TINY = {
+    "llama": TINY_LLAMA,
+    "qwen3": TINY_QWEN3,
+    "deep": dataclasses.replace(TINY_LLAMA, num_layers=36),  # more layers than SmolLM2
+    "double": TINY_LLAMA,
+}
+DTYPES = {"double": torch.float64}  # of the tiny models; the others are float32
 
 
 def run(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
@@ -32,11 +38,13 @@ def run(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
         return attempt(_run, parts, payload, context)
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=16)
 def load(name: str, seed: int, device: str, rope: Any = apply_rope) -> Any:
     """A tiny random model, or SmolLM2 from this machine. Kept: most cases share one."""
     if name != "smollm2":
-        return random_model(TINY[name], seed, device, apply_rope=rope)
+        return random_model(
+            TINY[name], seed, device, DTYPES.get(name, torch.float32), apply_rope=rope
+        )
     from mini_engine.config import DEFAULT_MODEL
     from mini_engine.text.checkpoint import find_model, load_config, load_weights
 

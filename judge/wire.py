@@ -82,6 +82,11 @@ class Foreign:
     type_name: str
     text: str
 
+    def __repr__(self) -> str:
+        """Inside a list: as the learner's Python prints it, and never without the type."""
+        name = self.type_name.rpartition(".")[2]
+        return self.text if name in self.text else f"{name}({self.text})"
+
 
 @dataclass(frozen=True)
 class Ref:

@@ -55,7 +55,8 @@ class BlockPool:
         raise ExerciseNotStarted("BlockPool.allocate")
 
     def share(self, block_id: int) -> None:
-        """Add one holder. A free block leaves the free list, wherever in it the block stands.
+        """Add one holder. A free block leaves the free list, wherever in it the block stands: it
+        keeps its contents until it is handed out again, so a later request may revive it.
 
         Raises ValueError for an id outside the pool.
         """

@@ -29,6 +29,7 @@ MAX_IGNORED_OUTPUTS = 8
 IGNORE_TAG = "nbval-ignore-output"
 ERROR_TAG = "raises-exception"
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+RAW_WIDGET = re.compile(r"[A-Z]\w+\((?=.*\b(?:children|continuous_update|description|layout)=)")
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 NOTEBOOK_KEYS = {"kernelspec", "language_info", "mini_engine"}
 CELL_KEYS = {"tags"}
@@ -149,7 +150,10 @@ def metadata(notebook: Notebook, path: Path) -> Iterator[str]:
 
 
 def clean_outputs(notebook: Notebook, path: Path) -> Iterator[str]:
-    """No stderr, no unannounced error, no widget view (another session can't find its model)."""
+    """No stderr, no unannounced error, no widget view (another session can't find its model).
+
+    Nor a widget's own text: a reader without a kernel needs a sentence instead.
+    """
     for index, cell, output in outputs_of(notebook):
         if output.get("name") == "stderr":
             yield f"cell {index} wrote to stderr: {text_of(output['text'])[:60]!r}"
@@ -157,6 +161,9 @@ def clean_outputs(notebook: Notebook, path: Path) -> Iterator[str]:
             yield f"cell {index} ended with {output['ename']}; tag it {ERROR_TAG} if that is meant"
         if WIDGET_VIEW in output.get("data", {}):
             yield f"cell {index} keeps a widget view; use --fix"
+        shown = text_of(output.get("data", {}).get("text/plain", ""))
+        if RAW_WIDGET.match(shown):
+            yield f"cell {index} shows the raw widget {shown[:40]!r}; describe it in words, --run"
 
 
 def size(notebook: Notebook, path: Path) -> Iterator[str]:

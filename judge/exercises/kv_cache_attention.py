@@ -33,9 +33,11 @@ def half_precision(rng: random.Random) -> Sequence[Case]:
 
 
 def slices(rng: random.Random) -> Sequence[Case]:
-    numbers = attention_cases.draw(rng, 3, 7, 4, 2)
-    strided = ["query", "key", "value"]
-    return [make("all three are slices of larger tensors", numbers, strided=strided)]
+    numbers, names = attention_cases.draw(rng, 3, 7, 4, 2), ["query", "key", "value"]
+    return [
+        make("all three are slices of larger tensors", numbers, strided=names),
+        make("all three lie in memory with the heads first", numbers, heads_first=names),
+    ]
 
 
 def refused(rng: random.Random) -> Sequence[Case]:
@@ -65,6 +67,7 @@ EXERCISE = Details(
                _cases(attention_cases.shared_heads)),
         _check("scale", "the scale is the argument's", _cases(attention_cases.scales)),
         _check("large", "large scores do not overflow", _cases(attention_cases.large)),
+        _check("far-below", "scores far below zero", _cases(attention_cases.far_below)),
         _check("random", "random shapes against float64",
                _cases(attention_cases.mixed, 8, (2, 8, 64))),
         _check("slices", "arguments that are not contiguous", slices),

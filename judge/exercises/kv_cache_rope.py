@@ -105,7 +105,10 @@ def half_precision(rng: random.Random) -> Sequence[Case]:
 def slices(rng: random.Random) -> Sequence[Case]:
     cos, sin = angles([2, 3, 4, 5], 8)
     x = numbers(rng, 4, 3, 8)
-    return [case("x is a slice of a larger tensor (not contiguous)", x, cos, sin, strided=["x"])]
+    return [
+        case("x is a slice of a larger tensor (not contiguous)", x, cos, sin, strided=["x"]),
+        case("x lies in memory with the heads first", x, cos, sin, heads_first=["x"]),
+    ]
 
 
 def property_of(measure: Any) -> Any:
@@ -194,6 +197,7 @@ EXERCISE = Details(
             ("cos and sin lack a dimension for the heads", "by_heads"),
             ("halves swapped in the result", "halves_swapped"),
             ("the result is float32 whatever x is", "always_float32"),
+            ("the result is float32 whatever x is", "float32_at_the_end"),
         )
     ),
 )  # fmt: skip

@@ -13,9 +13,13 @@ CALL = "judge.execute:call_function"
 QUARTILES = (0, 25, 50, 75, 90, 95, 99, 100)
 
 
-def case(function: str, *args: Any, **kwargs: Any) -> Case:
+def case(function: str, *args: Any, once: bool = False, **kwargs: Any) -> Case:
+    """A call; with `once` its first argument is an iterator, which can be read a single time."""
     shown = [repr(item) for item in args] + [f"{key}={value!r}" for key, value in kwargs.items()]
     payload = {"function": function, "args": list(args), "kwargs": kwargs}
+    if once:
+        shown[0] = f"iter({shown[0]})"
+        payload["iterators"] = [0]
     return Case(f"{function}({', '.join(shown)})", payload)
 
 
@@ -59,7 +63,8 @@ def percentiles(rng: random.Random) -> Sequence[Case]:
     for _ in range(8):
         values = [round(rng.uniform(-1, 30), 3) for _ in range(rng.randint(2, 25))]
         cases.append(case("percentile", values, rng.choice([*QUARTILES, rng.uniform(0, 100)])))
-    return cases
+    cases += [case("percentile", [0.0, 100.0], q) for q in (0.5, 12.5, 99.9)]
+    return [*cases, case("percentile", [4.0, 1.0, 3.0], 50, once=True)]
 
 
 def good_requests(rng: random.Random) -> Sequence[Case]:
@@ -71,7 +76,7 @@ def good_requests(rng: random.Random) -> Sequence[Case]:
         (3.0, [3.25, 5.25]),
         (4.0, [6.5, 6.75]),
     ]
-    limits = {"max_ttft": 1.0, "max_tpot": 0.5}
+    limits: dict[str, Any] = {"max_ttft": 1.0, "max_tpot": 0.5}
     cases = [case("goodput", [], 10.0, **limits)]
     cases += [case("goodput", [request], 2.0, **limits) for request in served]
     cases.append(case("goodput", served, 4.0, **limits))
@@ -82,7 +87,7 @@ def good_requests(rng: random.Random) -> Sequence[Case]:
             requests.append((arrival, ticks(rng, rng.randint(1, 6), arrival + rng.uniform(0, 2))))
         limits = {"max_ttft": rng.uniform(0.5, 1.5), "max_tpot": rng.uniform(0.1, 0.9)}
         cases.append(case("goodput", requests, rng.uniform(5, 30), **limits))
-    return cases
+    return [*cases, case("goodput", served, 4.0, once=True, max_ttft=1.0, max_tpot=0.5)]
 
 
 def refused(rng: random.Random) -> Sequence[Case]:
@@ -94,6 +99,7 @@ def refused(rng: random.Random) -> Sequence[Case]:
         case("inter_token_latencies", back),
         case("time_per_output_token", back),
         case("percentile", [], 50),
+        case("percentile", [], 50, once=True),
         case("percentile", [1.0, 2.0], -1),
         case("percentile", [1.0, 2.0], 100.5),
         case("goodput", [], 0.0, max_ttft=1.0, max_tpot=1.0),

@@ -106,6 +106,11 @@ def scales(rng: random.Random) -> Sequence[Case]:
     return [paged(rng, case.label, case.payload, 4) for case in attention_cases.scales(rng, _keep)]
 
 
+def far_below(rng: random.Random) -> Sequence[Case]:
+    made = attention_cases.far_below(rng, _keep)
+    return [paged(rng, case.label, case.payload, 4) for case in made]
+
+
 def mixed(rng: random.Random) -> Sequence[Case]:
     cases = attention_cases.mixed(rng, _keep, 8, (2, 8, 64))
     sizes = [rng.choice([1, 2, 3, 8, 16]) for _ in cases]
@@ -180,6 +185,7 @@ EXERCISE = Details(
         _check("long-table", "a table may be longer than needed", longer_tables),
         _check("shared-heads", "query heads that share a KV head", shared_heads),
         _check("scale", "the scale is the argument's", scales),
+        _check("far-below", "scores far below zero", far_below),
         _check("moved", "the same request in other blocks", moved),
         _check("random", "random shapes and tables against float64", mixed),
         _check("bfloat16", "bfloat16 in, bfloat16 out", half_precision),

@@ -80,6 +80,7 @@ def senseless(rng: random.Random) -> Sequence[Case]:
     return [
         case(ids, -1, 2, 4), case(ids, -rng.randint(2, 4), 1, 4), case(ids, 0, -1, 4),
         case(ids, 4, -2, 4), case(ids, 0, 1, 0), case(ids, 0, 1, -4),
+        case(ids, -1, 0, 4), case(ids, 0, 0, 0), case(ids, 0, 0, -4),  # no tokens excuse nothing
     ]  # fmt: skip
 
 

@@ -125,6 +125,14 @@ class _KeepsBetweenCalls(Loop):
         return super().run()
 
 
+class _KeepsOnModel(Loop):
+    """Hangs the cache on the model, which is another one for another model only."""
+
+    def run(self) -> list[int]:
+        self.cache = vars(self.model).setdefault("kept", {})
+        return super().run()
+
+
 class _DropsEnd(Loop):
     def result(self) -> list[int]:
         return self.outputs[:-1] if self.outputs[-1] in self.ends else self.outputs
@@ -193,6 +201,7 @@ one_cache = _function(_OneCache)
 keeps_newest = _function(_KeepsNewest)
 keeps_prompt = _function(_KeepsPrompt)
 keeps_between_calls = _function(_KeepsBetweenCalls)
+keeps_on_model = _function(_KeepsOnModel)
 drops_end = _function(_DropsEnd)
 ignores_ends = _function(_IgnoresEnds)
 prompt_ends = _function(_PromptEnds)

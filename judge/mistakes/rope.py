@@ -67,3 +67,8 @@ def halves_swapped(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 def always_float32(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return apply_rope(x.float(), cos.float(), sin.float())
+
+
+def float32_at_the_end(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Computed in x's dtype, stored in a float32 tensor."""
+    return apply_rope(x, cos, sin).float()

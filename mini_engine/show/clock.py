@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from mini_engine.show.marks import Mark, marks, request_ids
 from mini_engine.show.markup import INK, LINE, Figure, escape, figure, letters, picture
@@ -10,6 +11,7 @@ from mini_engine.trace import StepRecord, StepTimes
 
 LANE, CLOCK_WIDTH, NAME_WIDTH = 30, 760, 150
 LETTER = {"prefill": "P", "decode": "D", "recompute": "R"}  # everything else waits: W
+MEANING = {"W": "W waits", "P": "P prefill", "D": "D decode", "R": "R recompute"}
 FILL = {"W": "#ececec", "P": "#cfe3f7", "D": "#fde3b3", "R": "#f7d3e5"}
 
 
@@ -31,35 +33,37 @@ def timeline_by_time(
     length = max(timed[-1][1].end - begin, 1e-9)
     ids, short = request_ids(records), letters(request_ids(records))
     found = marks(records)
-    drawing = []
+    drawing: list[str] = []
+    shown: set[str] = set()  # the letters of all bars
     for lane, request_id in enumerate(ids):
         top = lane * LANE + 8
         name = (labels or {}).get(request_id, "")
         drawing.append(_text(0, top + 14, f"{short[request_id]} {name}".strip(), bold=True))
         came = (arrivals or {}).get(request_id)
-        drawing += _lane(timed, found[request_id], request_id, came, (begin, length, top))
+        bars, strokes = _bars(timed, found[request_id], request_id, came)
+        drawing += _lane(bars, strokes, (begin, length, top))
+        shown |= {letter for letter, _, _ in bars}
     drawing += _axis(length, len(ids) * LANE + 12)
     height, width = len(ids) * LANE + 44, NAME_WIDTH + CLOCK_WIDTH + 40
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'font-family="sans-serif" font-size="13">{"".join(drawing)}</svg>'
     )
+    meanings = ", ".join(meaning for letter, meaning in MEANING.items() if letter in shown)
     sentence = (
-        f"{len(ids)} requests on a clock of {length:.3g} seconds: W waits, P prefill, D decode; "
+        f"{len(ids)} requests on a clock of {length:.3g} seconds: {meanings}; "
         "each dark stroke is a sampled token, the first one ends the time to first token."
     )
     return figure(picture(svg, sentence, width), sentence)
 
 
-def _lane(
+def _bars(
     timed: Sequence[tuple[StepRecord, StepTimes]],
     line: Sequence[Mark | None],
     request_id: str,
     came: float | None,
-    place: tuple[float, float, int],
-) -> list[str]:
-    """The bars of one request; `place` is (start of the clock, its length, top of the lane)."""
-    begin, length, top = place
+) -> tuple[list[tuple[str, float, float]], list[float]]:
+    """The (letter, start, end) of one request's bars, and the moments of its tokens."""
     bars: list[tuple[str, float, float]] = []
     strokes = []
     since = came
@@ -75,15 +79,26 @@ def _lane(
         since = times.end
         if request_id in record.sampled:
             strokes.append(times.end)
+    return _joined(bars), strokes
+
+
+def _lane(
+    bars: Sequence[tuple[str, float, float]],
+    strokes: Sequence[float],
+    place: tuple[float, float, int],
+) -> list[str]:
+    """One request's row; `place` is (start of the clock, its length, top of the lane)."""
+    begin, length, top = place
     parts = []
-    for letter, start, end in _joined(bars):
+    for letter, start, end in bars:
         left, right = (_x(moment, begin, length) for moment in (start, end))
         parts.append(
             f'<rect x="{left:.1f}" y="{top}" width="{right - left:.1f}" height="20" '
             f'fill="{FILL[letter]}" stroke="{LINE}"/>'
         )
         if right - left > 14:
-            parts.append(_text((left + right) / 2 - 5, top + 14, letter))
+            middle = _middle_between([_x(moment, begin, length) for moment in strokes], left, right)
+            parts.append(_text(middle - 5, top + 14, letter))
     for moment in strokes:
         x = _x(moment, begin, length)
         parts.append(
@@ -91,6 +106,13 @@ def _lane(
             f'stroke="{INK}" stroke-width="1.5"/>'
         )
     return parts
+
+
+def _middle_between(strokes: Sequence[float], left: float, right: float) -> float:
+    """The middle of the widest part of a bar that no stroke crosses: its letter stands there."""
+    edges = [left, *(x for x in strokes if left < x < right), right]
+    start, end = max(pairwise(edges), key=lambda part: part[1] - part[0])
+    return (start + end) / 2
 
 
 def _joined(bars: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
@@ -117,12 +139,9 @@ def _axis(length: float, top: int) -> list[str]:
     for number in range(int(length / gap) + 1):
         x = _x(number * gap, 0.0, length)
         parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{top + 5}" stroke="{INK}"/>')
-        parts.append(_text(x - 10, top + 20, _seconds(number * gap)))
+        words = f"{number * gap:g} s" if length >= 1 else f"{number * gap * 1000:g} ms"
+        parts.append(_text(x - 10, top + 20, words))
     return parts
-
-
-def _seconds(moment: float) -> str:
-    return f"{moment:g} s" if moment >= 1 else f"{moment * 1000:g} ms"
 
 
 def _text(x: float, y: float, content: str, bold: bool = False) -> str:

@@ -48,11 +48,24 @@ def test_the_chunks_fill_what_the_decodes_leave(chapter: Chapter) -> None:
     assert 61 + 61 + 22 == 144
 
 
+def test_the_stutter_is_three_gaps_among_eleven(chapter: Chapter) -> None:
+    steps = chapter.output_of("step_rows = ").splitlines()
+    tokens = [int(row.split()[1]) for row in steps if row and row[0].isdigit()]
+    stutter = [step for step, total in enumerate(tokens) if step and total > 4]
+    assert stutter == [3, 4, 5]
+    assert "is three gaps among eleven" in chapter.prose
+    assert 64 // 3 == 21
+    assert "The steps of 64 tokens hold 21 times as many as those of 3" in chapter.prose
+
+
 def test_budget_arithmetic(chapter: Chapter) -> None:
     first, second = chapter.output_of("def steps_of").splitlines()[:2]
     assert [step["long"] for step in literal_eval(first)] == [4, 4, 2]
     assert [step["long"] for step in literal_eval(second)] == [10]
     assert "chunks are 4, 4, 2" in chapter.prose
+    tokens = [sum(sum(step.values()) for step in literal_eval(s)) for s in (first, second)]
+    assert tokens == [16, 12]
+    assert "16 tokens in three steps against 12 in one" in chapter.prose
 
 
 def test_the_clock_of_the_simulation(chapter: Chapter) -> None:
@@ -76,6 +89,19 @@ def test_stage_means_add_up_and_percentiles_do_not(chapter: Chapter) -> None:
     parts = ("queue", "prefill", "decode")
     assert sum(means[s] for s in parts) == pytest.approx(means["total"])
     assert sum(tails[s] for s in parts) > 1.2 * tails["total"]
+    slowest = sorted(served, key=lambda one: one.total)[-15:]
+    shares = {
+        s: [
+            sum(getattr(one, s) for one in group) / sum(one.total for one in group)
+            for group in (served, slowest)
+        ]
+        for s in parts
+    }
+    for stage, (of_all, of_slowest) in shares.items():
+        line = f"{stage} {of_all:.0%} of the time of all, {of_slowest:.0%} of the slowest 15"
+        assert line in chapter.output_of("slowest = sorted")
+    assert all(max(column) == column[-1] for column in zip(*shares.values(), strict=True))
+    assert [s for s, (of_all, of_slowest) in shares.items() if of_slowest > of_all] == ["queue"]
 
 
 def test_overload_shows_in_the_open_loop_only(chapter: Chapter) -> None:
@@ -90,8 +116,14 @@ def test_overload_shows_in_the_open_loop_only(chapter: Chapter) -> None:
     assert tail(opened) > 10 * tail(closed)
     assert "users wait ten times as long" in chapter.prose
     assert f"{tail(opened):.3g}" in chapter.output_of("def summary")
-    longer = serve_at(random_jobs(600, seed=0), random_arrivals(600, 10, seed=1), max_num_seqs=16)
-    assert tail(longer) > 1.5 * tail(opened), "the P95 measures the length of the test"
+    for count, times in ((600, 2), (1200, 4)):  # the P95 measures the length of the test
+        moments = random_arrivals(count, 10, seed=1)
+        longer = tail(serve_at(random_jobs(count, seed=0), moments, max_num_seqs=16))
+        assert longer / tail(opened) == pytest.approx(times, rel=0.1)
+        assert f"{count} arrive, 10 per second" in chapter.output_of("def summary")
+        assert f"{longer:.3g}" in chapter.output_of("def summary")
+    assert "with 600 and 1,200 requests it is about twice and four times as long" in chapter.prose
+    assert "the budget is 256" in chapter.prose
 
 
 def test_an_abort_gives_the_blocks_back(chapter: Chapter) -> None:

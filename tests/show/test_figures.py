@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -163,6 +164,50 @@ def test_clock_has_a_stroke_for_each_token() -> None:
     assert len(strokes) == sum(len(record.sampled) for record in records)
     waits = show.timeline_by_time(records, arrivals={"a": records[0].times.start - 1.0})
     assert "W" in {e.text for e in svg(waits).iter() if e.tag.endswith("text")}
+
+
+def test_clock_explains_its_letters_and_no_others() -> None:
+    records = chunked()
+    assert "W waits" not in show.timeline_by_time(records).sentence
+    waits = show.timeline_by_time(records, arrivals={"a": records[0].times.start - 1.0})
+    for meaning in ("W waits", "P prefill", "D decode"):
+        assert meaning in waits.sentence
+    assert "R recompute" not in waits.sentence
+
+
+def test_clock_puts_letters_between_strokes() -> None:
+    records = [
+        replace(record, times=replace(record.times, start=float(n), end=n + 1.0))
+        for n, record in enumerate(chunked())
+    ]
+    elements = list(svg(show.timeline_by_time(records)).iter())
+    lines = [e for e in elements if e.tag.endswith("line") and e.get("stroke-width")]
+    decodes = [e for e in elements if e.tag.endswith("text") and e.text == "D"]
+    assert decodes
+    for letter in decodes:
+        top = int(letter.get("y", "0")) - 14
+        strokes = [float(e.get("x1", "0")) for e in lines if int(e.get("y1", "0")) == top]
+        middle = float(letter.get("x", "0")) + 5
+        before, after = (
+            max((x for x in strokes if x < middle), default=0.0),
+            min((x for x in strokes if x > middle), default=1e9),
+        )
+        assert middle - before > 3
+        assert after - middle > 3
+
+
+def test_clock_names_one_unit_on_its_axis() -> None:
+    for length, unit in ((0.5, " ms"), (2.0, " s")):
+        records = chunked()
+        start = records[-1].times.end - length
+        texts = [
+            e.text or ""
+            for e in svg(show.timeline_by_time(records, arrivals={"a": start})).iter()
+            if e.tag.endswith("text")
+        ]
+        axis = [text for text in texts if text[0].isdigit()]
+        assert len(axis) > 2
+        assert all(text.endswith(unit) for text in axis)
 
 
 def test_clock_needs_times() -> None:

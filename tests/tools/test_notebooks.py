@@ -75,6 +75,13 @@ VIEW = {
     "data": {rules.WIDGET_VIEW: {"model_id": "1"}, "text/plain": "slider"},
 }
 
+RAW = {
+    "output_type": "execute_result",
+    "execution_count": 1,
+    "metadata": {},
+    "data": {"text/plain": "RadioButtons(description='Yours:', layout=Layout(width='9px'), \u2026"},
+}
+
 BREAK: list[tuple[str, str, Callable[[Notebook], object]]] = [
     ("number_of_cells", "24 cells", lambda n: n["cells"].pop()),
     ("number_of_words", "words", lambda n: text(n, 1, "word " * 1300)),
@@ -100,6 +107,7 @@ BREAK: list[tuple[str, str, Callable[[Notebook], object]]] = [
     ("clean_outputs", "stderr", lambda n: output(n, copy.deepcopy(STDERR))),
     ("clean_outputs", "ended with ValueError", lambda n: output(n, copy.deepcopy(ERROR))),
     ("clean_outputs", "widget view", lambda n: output(n, copy.deepcopy(VIEW))),
+    ("clean_outputs", "raw widget", lambda n: output(n, copy.deepcopy(RAW))),
     ("size", "at most 300 KB", lambda n: output(n, html("x" * 310_000))),
     ("alt_texts", "figure.png has no alt", lambda n: text(n, 1, "![](figure.png)")),
     ("alt_texts", "an <img>", lambda n: text(n, 1, '<img src="data:x" alt="">')),

@@ -27,7 +27,8 @@ def time_per_output_token(token_times):
 
 
 def percentile(values, q):
-    return float(np.percentile(list(values), q)) if list(values) else _nothing()
+    numbers = list(values)
+    return float(np.percentile(numbers, q)) if numbers else _nothing()
 
 
 def _nothing():
