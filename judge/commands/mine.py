@@ -9,9 +9,10 @@ import argparse
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from judge import compare, tensor_checks
+from judge import compare, practice, tensor_checks
 from judge.api import Exercise
 from judge.doctor import missing_models
 from judge.exercises import EXERCISES
@@ -177,7 +178,7 @@ def _verdict(
     same = f"{total - wrong} of {total} answers are the reference's, token by token"
     reporter.labelled("FAIL" if wrong else "PASS", f"your engine, with {parts} of yours: {same}")
     if not wrong:
-        reporter.line(
-            'chat with it: python -m mini_engine --parts work/practice "What is a KV cache?"'
-        )
+        folder = practice.shown(Path(payload["folder"]))
+        reporter.line(f'chat with it: python -m mini_engine --parts {folder} "What is a KV cache?"')
+        reporter.line("  that takes every part that you have written, passed or not")
     return 1 if wrong else 0
