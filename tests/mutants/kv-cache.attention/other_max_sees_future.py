@@ -1,0 +1,21 @@
+# mistake: none
+# The largest score is sought before the mask: a large future score gives 0 / 0.
+
+import torch
+
+
+def attention_over_contiguous(query, key, value, scale):
+    n, num_heads, head_dim = query.shape
+    length, num_kv_heads, _ = key.shape
+    if n > length:
+        raise ValueError(f"{n} queries, but only {length} positions")
+    group = num_heads // num_kv_heads
+    key = key.repeat_interleave(group, dim=1)
+    value = value.repeat_interleave(group, dim=1)
+
+    scores = torch.einsum("qhd,khd->hqk", query, key) * scale
+    future = torch.ones(n, length, dtype=torch.bool, device=query.device).triu(length - n + 1)
+
+    exps = torch.exp(scores - scores.amax(dim=-1, keepdim=True)).masked_fill(future, 0.0)
+    weights = exps / exps.sum(dim=-1, keepdim=True)
+    return torch.einsum("hqk,khd->qhd", weights, value)
