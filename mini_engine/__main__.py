@@ -14,6 +14,7 @@ from typing import Any
 from mini_engine.config import DEFAULT_MODEL, DEVICES, DTYPES, POLICIES, SamplingParams
 from mini_engine.engine import LLMEngine
 from mini_engine.learner_parts import use_folder
+from mini_engine.text.default_model import ModelNotAvailable
 from mini_engine.trace import TRACE_VERSION, StepRecord
 
 ENGINE_OPTIONS = ("block_size", "num_blocks", "max_model_len", "max_num_batched_tokens")
@@ -123,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 steps = [dataclasses.asdict(record) for record in engine.trace]
                 result |= {"trace_version": TRACE_VERSION, "config": engine.describe()}
                 result["trace"] = steps
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, FileNotFoundError, ModelNotAvailable) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
