@@ -13,14 +13,17 @@ CALL = "judge.execute:call_function"
 QUARTILES = (0, 25, 50, 75, 90, 95, 99, 100)
 
 
-def case(function: str, *args: Any, once: bool = False, **kwargs: Any) -> Case:
-    """A call; with `once` its first argument is an iterator, which can be read a single time."""
+def case(function: str, *args: Any, **kwargs: Any) -> Case:
     shown = [repr(item) for item in args] + [f"{key}={value!r}" for key, value in kwargs.items()]
     payload = {"function": function, "args": list(args), "kwargs": kwargs}
-    if once:
-        shown[0] = f"iter({shown[0]})"
-        payload["iterators"] = [0]
     return Case(f"{function}({', '.join(shown)})", payload)
+
+
+def read_once(made: Case) -> Case:
+    """The same call with an iterator as its first argument."""
+    first = repr(made.payload["args"][0])
+    label = made.label.replace(first, f"iter({first})", 1)
+    return Case(label, {**made.payload, "iterators": [0]})
 
 
 def ticks(rng: random.Random, count: int, start: float) -> list[float]:
@@ -64,7 +67,7 @@ def percentiles(rng: random.Random) -> Sequence[Case]:
         values = [round(rng.uniform(-1, 30), 3) for _ in range(rng.randint(2, 25))]
         cases.append(case("percentile", values, rng.choice([*QUARTILES, rng.uniform(0, 100)])))
     cases += [case("percentile", [0.0, 100.0], q) for q in (0.5, 12.5, 99.9)]
-    return [*cases, case("percentile", [4.0, 1.0, 3.0], 50, once=True)]
+    return [*cases, read_once(case("percentile", [4.0, 1.0, 3.0], 50))]
 
 
 def good_requests(rng: random.Random) -> Sequence[Case]:
@@ -87,7 +90,7 @@ def good_requests(rng: random.Random) -> Sequence[Case]:
             requests.append((arrival, ticks(rng, rng.randint(1, 6), arrival + rng.uniform(0, 2))))
         limits = {"max_ttft": rng.uniform(0.5, 1.5), "max_tpot": rng.uniform(0.1, 0.9)}
         cases.append(case("goodput", requests, rng.uniform(5, 30), **limits))
-    return [*cases, case("goodput", served, 4.0, once=True, max_ttft=1.0, max_tpot=0.5)]
+    return [*cases, read_once(case("goodput", served, 4.0, max_ttft=1.0, max_tpot=0.5))]
 
 
 def refused(rng: random.Random) -> Sequence[Case]:
@@ -99,7 +102,7 @@ def refused(rng: random.Random) -> Sequence[Case]:
         case("inter_token_latencies", back),
         case("time_per_output_token", back),
         case("percentile", [], 50),
-        case("percentile", [], 50, once=True),
+        read_once(case("percentile", [], 50)),
         case("percentile", [1.0, 2.0], -1),
         case("percentile", [1.0, 2.0], 100.5),
         case("goodput", [], 0.0, max_ttft=1.0, max_tpot=1.0),
