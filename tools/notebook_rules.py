@@ -42,7 +42,7 @@ MARKDOWN_IMAGE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)[^)]*\)")
 IMAGE_TAG = re.compile(r"<img\b[^>]*>", re.IGNORECASE)
 SVG_TAG = re.compile(r"<svg\b[^>]*>", re.IGNORECASE)
 FILE_NAME = re.compile(rf"`((?:{FOLDERS})/[\w./-]+)(?::\d+)?`")
-LOCAL_PATH = re.compile(r"(?<![\w.])(?:/home/|/root/|/Users/|/tmp/|/work/|[A-Za-z]:\\+Users)")
+LOCAL_PATH = re.compile(r"(?<![\w.])(?:/(?:home|root|Users|tmp|mnt|opt)/|[A-Za-z]:\\+Users)")
 INSTALL = re.compile(r"^\s*[!%]\s*(?:pip|conda|uv|apt)\b", re.MULTILINE)
 
 
