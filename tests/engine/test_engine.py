@@ -186,19 +186,23 @@ def test_a_closed_engine_says_so(engine):
 
 
 def test_closing_gives_the_memory_back():
+    """Five engines with 256 MiB of KV each, one after another, leave less than a quarter of one.
+
+    Keys and values are 128 MiB each, far above what the C library keeps for itself when freed.
+    """
     model = random_model(TINY_LLAMA, seed=1)
-    big = 64 * 2**20 // (TINY_LLAMA.kv_bytes_per_token(4) * 16)  # blocks worth 64 MiB
+    num_blocks = 256 * 2**20 // (TINY_LLAMA.kv_bytes_per_token(4) * 16)
+    process = psutil.Process()
 
-    def rss_after_one_engine() -> int:
-        with LLMEngine(model, device="cpu", num_blocks=big, max_model_len=64) as engine:
+    def open_and_close() -> int:
+        with LLMEngine(model, device="cpu", num_blocks=num_blocks, max_model_len=64) as engine:
             engine.generate([[1, 2, 3]], SamplingParams(3))
-            inside = psutil.Process().memory_info().rss
-        gc.collect()
-        return inside - psutil.Process().memory_info().rss
+            return process.memory_info().rss
 
-    rss_after_one_engine()
-    baseline = psutil.Process().memory_info().rss
-    for _ in range(5):
-        rss_after_one_engine()
+    open_and_close()
     gc.collect()
-    assert psutil.Process().memory_info().rss - baseline < 16 * 2**20
+    baseline = process.memory_info().rss
+    while_open = [open_and_close() for _ in range(5)]
+    gc.collect()
+    assert min(while_open) - baseline > 192 * 2**20
+    assert process.memory_info().rss - baseline < 64 * 2**20
