@@ -29,7 +29,7 @@ class BrokenInvariant(AssertionError):
     """A part's own bookkeeping contradicts itself; the message says which rule is broken where."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Chunk:
     """Tokens of a request that a step computes: positions `start` to `start + num_tokens - 1`."""
 

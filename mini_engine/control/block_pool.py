@@ -46,7 +46,9 @@ class BlockPool:
 
     def share(self, block_id: int) -> None:
         """Add one holder; a free block is taken out of the free list."""
-        if self.ref_count(block_id) == 0:
+        if not 0 <= block_id < self.num_blocks:
+            raise self._no_such_block(block_id)
+        if self._ref_counts[block_id] == 0:
             del self._free[block_id]
         self._ref_counts[block_id] += 1
 
@@ -66,9 +68,7 @@ class BlockPool:
     def ref_count(self, block_id: int) -> int:
         """How many tables hold the block. Raises ValueError for an id outside the pool."""
         if not 0 <= block_id < self.num_blocks:
-            raise ValueError(
-                f"there is no block {block_id}; the pool's ids are 0 to {self.num_blocks - 1}"
-            )
+            raise self._no_such_block(block_id)
         return self._ref_counts[block_id]
 
     def free_block_ids(self) -> list[int]:
@@ -91,3 +91,8 @@ class BlockPool:
         strangers = [b for b in (*self._free, *held) if not 0 <= b < self.num_blocks]
         if strangers:
             raise BrokenInvariant(f"block ids outside the pool: {sorted(set(strangers))}")
+
+    def _no_such_block(self, block_id: int) -> ValueError:
+        return ValueError(
+            f"there is no block {block_id}; the pool's ids are 0 to {self.num_blocks - 1}"
+        )

@@ -17,29 +17,19 @@ from mini_engine.interfaces import BlockPool, BrokenInvariant
 NameHash = Callable[[tuple[int, tuple[int, ...], str | None]], int]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class BlockName:
-    """(parent's name, the block's tokens, extra key), found by `hash_value`.
+    """(parent's name, the block's tokens, extra key), and the blocks that have it, oldest first.
 
-    Equality compares tokens, extra key and the *identity* of the parent's name; PrefixCache keeps
-    one object per name, which makes that enough.
+    PrefixCache keeps one object per name, from its first block to its last, so the *identity* of
+    the parent's name stands for all tokens before the block.
     """
 
     hash_value: int
     parent: BlockName | None = field(repr=False)
     tokens: tuple[int, ...]
     extra_key: str | None
-
-    def __hash__(self) -> int:
-        return self.hash_value
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, BlockName)
-            and self.parent is other.parent
-            and self.tokens == other.tokens
-            and self.extra_key == other.extra_key
-        )
+    blocks: list[int]
 
 
 class PrefixCache:
@@ -62,9 +52,11 @@ class PrefixCache:
         self.block_size = block_size
         self.enabled = enabled
         self._hash = hash_function
-        self._blocks_of: dict[BlockName, list[int]] = {}  # oldest block first
+        self._names: dict[int, list[BlockName]] = {}  # by hash; more than one if hashes collide
         self._name_of: dict[int, BlockName] = {}
-        self._young: dict[str, list[int]] = {}  # request id -> blocks named in this step
+        self._young: dict[int, str] = {}  # blocks named in this step, with their request's id
+        self._looked_up: Request | None = None  # the last one, and the names found for it
+        self._found: list[BlockName] = []
 
     def lookup(self, request: Request) -> list[int]:
         """The blocks that already hold the start of the request's tokens; changes nothing.
@@ -73,21 +65,17 @@ class PrefixCache:
         """
         if not self.enabled:
             return []
-        hit: list[int] = []
-        parent: BlockName | None = None
-        for index in range((request.num_tokens - 1) // self.block_size):
-            parent = self._known_name(request, index, parent)
-            if parent is None:
-                break
-            hit.append(self._blocks_of[parent][0])
-        return hit
+        names = self._still_known(request)
+        self._find_more(request, names, (request.num_tokens - 1) // self.block_size)
+        return [name.blocks[0] for name in names]
 
     def admit(self, request: Request, hit: list[int]) -> None:
         """Make the blocks of a lookup the start of the request's (empty) block table."""
         if request.block_table:
             raise ValueError(f"request {request.request_id} holds blocks; release them first")
+        share = self.pool.share
         for block_id in hit:
-            self.pool.share(block_id)
+            share(block_id)
         request.block_table.extend(hit)
         request.num_named = len(hit)
 
@@ -107,7 +95,7 @@ class PrefixCache:
             for block_id in block_ids:
                 self._forget(block_id)  # this is where an old name dies: its block is reused
             request.block_table.extend(block_ids)
-        if self.enabled:
+        if self.enabled and num_tokens // self.block_size > request.num_named:
             self._name_full_blocks(request, num_tokens // self.block_size)
 
     def release(self, request: Request) -> None:
@@ -126,18 +114,19 @@ class PrefixCache:
 
     def take_back_names(self, request: Request | None = None) -> None:
         """Remove the names given since `begin_step`, to one request or to all."""
-        owners = list(self._young) if request is None else [request.request_id]
-        for owner in owners:
-            for block_id in self._young.pop(owner, []):
+        for block_id, owner in list(self._young.items()):
+            if request is None or owner == request.request_id:
+                del self._young[block_id]
                 self._forget(block_id)
 
     def reset(self) -> bool:
         """Forget all names. Refuses (False, nothing changes) while any block is in use."""
         if self.pool.num_free < self.pool.num_blocks:
             return False
-        self._blocks_of.clear()
+        self._names.clear()
         self._name_of.clear()
         self._young.clear()
+        self._looked_up = None
         return True
 
     @property
@@ -159,9 +148,10 @@ class PrefixCache:
         if check_pool is not None:
             check_pool([request.block_table for request in requests])
         for block_id, name in self._name_of.items():
-            if block_id not in self._blocks_of.get(name, ()):
+            if block_id not in name.blocks or name not in self._names.get(name.hash_value, ()):
                 raise BrokenInvariant(f"block {block_id} has a name that does not lead back to it")
-        if sum(map(len, self._blocks_of.values())) != len(self._name_of):
+        names = [name for same_hash in self._names.values() for name in same_hash]
+        if sum(len(name.blocks) for name in names) != len(self._name_of):
             raise BrokenInvariant("a name leads to a block that no longer has it (a stale name)")
         if len(self._name_of) > self.pool.num_blocks:
             raise BrokenInvariant(f"{len(self._name_of)} names for {self.pool.num_blocks} blocks")
@@ -195,48 +185,69 @@ class PrefixCache:
         return self._blocks_for(num_tokens) - len(request.block_table)
 
     def _name_full_blocks(self, request: Request, num_full: int) -> None:
-        if num_full <= request.num_named:
-            return
-        parent = (
-            self._name_of[request.block_table[request.num_named - 1]] if request.num_named else None
-        )
-        young = self._young.setdefault(request.request_id, [])
-        for index in range(request.num_named, num_full):
+        first = request.num_named
+        name = self._name_of[request.block_table[first - 1]] if first else None
+        for index in range(first, num_full):
+            name = self._name_for(request, index, parent=name)
             block_id = request.block_table[index]
-            name = self._known_name(request, index, parent) or self._new_name(
-                request, index, parent
-            )
-            self._blocks_of.setdefault(name, []).append(block_id)
+            name.blocks.append(block_id)
             self._name_of[block_id] = name
-            young.append(block_id)
-            parent = name
+            self._young[block_id] = request.request_id
         request.num_named = num_full
 
-    def _known_name(
-        self, request: Request, index: int, parent: BlockName | None
-    ) -> BlockName | None:
-        """The one object that names block `index` of the request, if some block has that name."""
-        blocks = self._blocks_of.get(self._new_name(request, index, parent))
-        return self._name_of[blocks[0]] if blocks else None
+    def _name_for(self, request: Request, index: int, parent: BlockName | None) -> BlockName:
+        """The one object that names block `index` of the request, made if no block has it."""
+        hashes, size, salt = request.block_hashes, self.block_size, request.cache_salt
+        tokens = tuple(request.token_ids[index * size : (index + 1) * size])
+        if index == len(hashes):
+            hashes.append(self._hash((hashes[-1] if hashes else 0, tokens, salt)))
+        same_hash = self._names.setdefault(hashes[index], [])
+        for name in same_hash:
+            if name.parent is parent and name.tokens == tokens and name.extra_key == salt:
+                return name
+        name = BlockName(hashes[index], parent, tokens, salt, blocks=[])
+        same_hash.append(name)
+        return name
 
-    def _new_name(self, request: Request, index: int, parent: BlockName | None) -> BlockName:
-        start = index * self.block_size
-        tokens = tuple(request.token_ids[start : start + self.block_size])
-        return BlockName(self._hash_of(request, index), parent, tokens, request.cache_salt)
+    def _still_known(self, request: Request) -> list[BlockName]:
+        """What the last lookup found for the same request, up to the first name that died since.
 
-    def _hash_of(self, request: Request, index: int) -> int:
-        """The hash of block `index`, kept on the request so that it is computed once."""
-        hashes = request.block_hashes
-        for full in range(len(hashes), index + 1):
-            start = full * self.block_size
-            tokens = tuple(request.token_ids[start : start + self.block_size])
-            hashes.append(self._hash((hashes[-1] if hashes else 0, tokens, request.cache_salt)))
-        return hashes[index]
+        The head of the queue is looked up in every step in which it has to wait.
+        """
+        if self._looked_up is not request:
+            self._looked_up, self._found = request, []
+        for index, name in enumerate(self._found):
+            if not name.blocks:
+                del self._found[index:]
+                break
+        return self._found
+
+    def _find_more(self, request: Request, found: list[BlockName], end: int) -> None:
+        """Extend the names of the request's first blocks, at most to `end`, while there are any.
+
+        Compares as `_name_for` does, in one loop: it is what a long cached prompt waits for.
+        """
+        token_ids, size, salt = request.token_ids, self.block_size, request.cache_salt
+        hashes, names = request.block_hashes, self._names
+        parent = found[-1] if found else None
+        for index in range(len(found), end):
+            tokens = tuple(token_ids[index * size : (index + 1) * size])
+            if index == len(hashes):
+                hashes.append(self._hash((hashes[-1] if hashes else 0, tokens, salt)))
+            for name in names.get(hashes[index], ()):
+                if name.parent is parent and name.tokens == tokens and name.extra_key == salt:
+                    break
+            else:
+                return
+            found.append(name)
+            parent = name
 
     def _forget(self, block_id: int) -> None:
         name = self._name_of.pop(block_id, None)
         if name is not None:
-            blocks = self._blocks_of[name]
-            blocks.remove(block_id)
-            if not blocks:
-                del self._blocks_of[name]
+            name.blocks.remove(block_id)
+            if not name.blocks:
+                same_hash = self._names[name.hash_value]
+                same_hash.remove(name)
+                if not same_hash:
+                    del self._names[name.hash_value]

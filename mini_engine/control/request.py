@@ -29,10 +29,9 @@ class Request:
     block_table: list[int] = field(default_factory=list)
     num_named: int = 0  # blocks of the table, from the first, that have a name
     num_preemptions: int = 0
+    longest: int = 0  # the total at which it ends at the latest, set when it is submitted
     finish_reason: str | None = None
-    block_hashes: list[int] = field(
-        default_factory=list
-    )  # of full blocks, kept by the prefix cache
+    block_hashes: list[int] = field(default_factory=list)  # of full blocks, by the prefix cache
     token_ids: list[int] = field(init=False)  # prompt, then outputs
 
     def __post_init__(self) -> None:

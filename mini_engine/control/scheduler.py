@@ -7,7 +7,7 @@ The policy is that of vLLM V1 (`vllm/v1/core/sched/scheduler.py`, `Scheduler.sch
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mini_engine.config import EngineConfig
 from mini_engine.control.request import Request
@@ -57,6 +57,7 @@ class Scheduler:
                 f"{name} has a prompt of {prompt} tokens and needs {needed} blocks, the pool has "
                 f"{self.num_blocks}; shorten the prompt or raise num_blocks"
             )
+        request.longest = self._longest(request)
         request.arrival = self._num_arrivals
         self._num_arrivals += 1
         self._requests[request.request_id] = request
@@ -94,44 +95,57 @@ class Scheduler:
         self._schedule_running(step)
         if not step.schedule.preempted:  # a step that preempted admits nobody
             self._admit_waiting(step)
-        step.schedule.chunks = list(step.chunks.values())
         return step.schedule
 
     def _schedule_running(self, step: _Step) -> None:
-        threshold = self._threshold()
-        index = 0
-        while index < len(self.running) and step.budget > 0:
-            request = self.running[index]
-            num_tokens = _limit(request.num_tokens - request.num_computed, threshold, step.budget)
-            while not self.cache.can_grow(request, request.num_computed + num_tokens):
-                victim = self._choose_victim()
-                if self.running.index(victim) < index:
-                    index -= 1
-                self._preempt(victim, step)
-                if victim is request:
-                    break
-            else:
-                self._take(request, num_tokens, step)
-                index += 1  # not after preempting `request`: the next one moved to its place
+        running, chunks = self.running, step.schedule.chunks
+        cap, block_size = self._cap(), self.config.block_size
+        while len(chunks) < len(running) and step.budget > 0:
+            request = running[len(chunks)]  # those before it have their chunks
+            start = request.num_computed
+            num_tokens = remaining = len(request.token_ids) - start
+            if remaining > 1:
+                num_tokens = min(remaining, cap, step.budget)
+            # Most decodes stay inside a block: no block to allocate, none that becomes full.
+            inside = num_tokens < -start % block_size
+            if inside or self._make_room(request, start + num_tokens, step):
+                chunks.append(Chunk(request, start, num_tokens, num_tokens == remaining))
+                step.budget -= num_tokens
+
+    def _make_room(self, request: Request, num_tokens: int, step: _Step) -> bool:
+        """Give a running request the blocks for its first `num_tokens` tokens.
+
+        Preempts others until they fit. False if the request itself had to go.
+        """
+        while not self.cache.can_grow(request, num_tokens):
+            victim = self._choose_victim()
+            self._preempt(victim, step)
+            if victim is request:
+                return False
+        self.cache.grow(request, num_tokens)
+        return True
 
     def _admit_waiting(self, step: _Step) -> None:
-        threshold = self._threshold()
+        cap = self._cap()
         while self.waiting and step.budget > 0 and len(self.running) < self.config.max_num_seqs:
             request = self.waiting[0]  # nobody overtakes the head of the queue
             hit = self.cache.lookup(request)
             num_hit = len(hit) * self.config.block_size
             remaining = request.num_tokens - num_hit
-            num_tokens = _limit(remaining, threshold, step.budget)
+            num_tokens = min(remaining, cap, step.budget)
             if num_tokens < remaining and not self.config.enable_chunked_prefill:
                 break
             if not self._fits(request, hit):
                 break
             self.waiting.pop()
             self.cache.admit(request, hit)
+            self.cache.grow(request, num_hit + num_tokens)
             request.num_computed = num_hit
             self.running.append(request)
-            self._take(request, num_tokens, step)
+            chunk = Chunk(request, num_hit, num_tokens, num_tokens == remaining)
+            step.schedule.chunks.append(chunk)
             step.schedule.cached[request.request_id] = num_hit
+            step.budget -= num_tokens
             admitted = step.schedule.resumed if request.num_preemptions else step.schedule.new
             admitted.append(request.request_id)
 
@@ -142,17 +156,11 @@ class Scheduler:
         """
         pool = self.cache.pool
         needed = self._blocks_for(request.num_tokens) - len(hit)
-        needed += sum(pool.ref_count(block_id) == 0 for block_id in hit)
         if self.running:
             needed += self.config.watermark_blocks
-        return needed <= pool.num_free
-
-    def _take(self, request: Request, num_tokens: int, step: _Step) -> None:
-        start = request.num_computed
-        self.cache.grow(request, start + num_tokens)
-        samples = start + num_tokens == request.num_tokens
-        step.chunks[request.request_id] = Chunk(request, start, num_tokens, samples)
-        step.budget -= num_tokens
+        if not needed <= pool.num_free < needed + len(hit):
+            return needed <= pool.num_free  # no need to count
+        return needed + sum(pool.ref_count(block_id) == 0 for block_id in hit) <= pool.num_free
 
     def _choose_victim(self) -> Request:
         if self.config.policy == "priority":
@@ -161,8 +169,10 @@ class Scheduler:
 
     def _preempt(self, victim: Request, step: _Step) -> None:
         """Take everything but the outputs away from a request; it recomputes when it resumes."""
-        given = step.chunks.pop(victim.request_id, None)
+        chunks = step.schedule.chunks
+        given = next((chunk for chunk in chunks if chunk.request is victim), None)
         if given is not None:  # only under "priority": it was scheduled before a more urgent one
+            chunks.remove(given)
             step.budget += given.num_tokens
             self.cache.take_back_names(victim)
         self.running.remove(victim)
@@ -180,31 +190,36 @@ class Scheduler:
     def update(self, schedule: Schedule, sampled: dict[str, int]) -> list[Request]:
         """Advance the requests of the step and end those that are done, in batch order."""
         finished = []
+        aborted = self._aborted_in_step
         for chunk in schedule.chunks:
             request = chunk.request
-            if request.request_id in self._aborted_in_step:
+            if request.request_id in aborted:
                 continue
             request.num_computed = chunk.start + chunk.num_tokens
             if not chunk.samples:  # the logits of an unfinished prompt predict a known token
                 continue
-            request.append_output(sampled[request.request_id])
-            reason = self._finish_reason(request)
-            if reason is not None:
+            token_id = sampled[request.request_id]
+            request.append_output(token_id)
+            if token_id in request.end_token_ids or len(request.token_ids) >= request.longest:
                 self.running.remove(request)
-                self._finish(request, reason)
+                self._finish(request, self._finish_reason(request))
                 finished.append(request)
         return finished
 
-    def _finish_reason(self, request: Request) -> str | None:
+    def _longest(self, request: Request) -> int:
+        """The total of tokens at which a request ends at the latest."""
+        total = len(request.prompt_token_ids) + request.params.max_tokens
+        more_than_fit = self.num_blocks * self.config.block_size + 1
+        return min(total, self.max_model_len, more_than_fit)
+
+    def _finish_reason(self, request: Request) -> str:
         if request.output_token_ids[-1] in request.end_token_ids:
             return "stop"
         if len(request.output_token_ids) >= request.params.max_tokens:
             return "length"
         if request.num_tokens >= self.max_model_len:
             return "length"
-        if self._blocks_for(request.num_tokens) > self.num_blocks:
-            return "capacity"  # alone in the pool it would preempt itself for ever
-        return None
+        return "capacity"  # alone in the pool it would preempt itself for ever
 
     def roll_back(self, schedule: Schedule) -> None:
         """The step's forward pass failed: what it was to write is not there.
@@ -240,10 +255,11 @@ class Scheduler:
         del self._requests[request.request_id]
         request.finish_reason = reason
 
-    def _threshold(self) -> int:
-        """The cap on one request's tokens per step; a request alone needs none."""
+    def _cap(self) -> int:
+        """The most tokens of one request in a step; a request alone may use the whole budget."""
         alone = len(self.running) + len(self.waiting) == 1
-        return 0 if alone else self.config.long_prefill_token_threshold
+        threshold = 0 if alone else self.config.long_prefill_token_threshold
+        return threshold or self.config.max_num_batched_tokens
 
     def _blocks_for(self, num_tokens: int) -> int:
         return -(-num_tokens // self.config.block_size)
@@ -254,13 +270,4 @@ class _Step:
     """What `schedule` keeps while it decides."""
 
     budget: int
-
-    def __post_init__(self) -> None:
-        self.schedule = Schedule()
-        self.chunks: dict[str, Chunk] = {}  # in batch order
-
-
-def _limit(num_tokens: int, threshold: int, budget: int) -> int:
-    if threshold:
-        num_tokens = min(num_tokens, threshold)
-    return min(num_tokens, budget)
+    schedule: Schedule = field(default_factory=Schedule)

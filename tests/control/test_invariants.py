@@ -47,13 +47,13 @@ def put_a_stranger_into_the_free_list(engine: LLMEngine) -> None:
 def forget_a_name_halfway(engine: LLMEngine) -> None:
     cache = engine.cache
     name = cache._name_of[engine.scheduler.running[0].block_table[0]]
-    del cache._blocks_of[name]
+    del cache._names[name.hash_value]
 
 
 def keep_a_stale_name(engine: LLMEngine) -> None:
     cache = engine.cache
     name = cache._name_of[engine.scheduler.running[0].block_table[0]]
-    cache._blocks_of[name].append(engine.cache.pool.free_block_ids()[0])
+    name.blocks.append(engine.cache.pool.free_block_ids()[0])
 
 
 def name_a_block_before_it_is_full(engine: LLMEngine) -> None:
