@@ -58,4 +58,6 @@ class WaitingQueue(Sequence[Request]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Request]: ...
     def __getitem__(self, index: int | slice) -> Request | Sequence[Request]:
-        return self._requests[::-1][index]
+        if isinstance(index, slice):
+            return self._requests[::-1][index]
+        return self._requests[-1 - index]

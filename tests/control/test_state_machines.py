@@ -15,6 +15,7 @@ from mini_engine.control.prefix_cache import PrefixCache
 from mini_engine.control.request import Request
 from mini_engine.engine import LLMEngine
 from mini_engine.interfaces import OutOfBlocks, Schedule
+from tests.control.shadow import ShadowKV
 
 TOKENS = st.lists(st.integers(0, 1), min_size=1, max_size=14)
 
@@ -146,36 +147,20 @@ class CacheMachine(RuleBasedStateMachine):
 
 
 class ShadowRunner:
-    """Keeps a shadow of the KV: who wrote which token of which context into each slot.
-
-    A step reads, for every computed token, the slots of all tokens before it. Each must hold the
-    token that the request has there, written in the same context: never unwritten, never foreign.
-    """
+    """Writes and reads a shadow of the KV in each step: see shadow.py."""
 
     def __init__(self, block_size: int) -> None:
-        self.block_size = block_size
-        self.slots: dict[int, tuple[Any, ...]] = {}
+        self.kv = ShadowKV(block_size)
         self.fail_next = False
         self.abort_next: list[str] = []
         self.engine: LLMEngine | None = None
-
-    def _slot(self, table: list[int], position: int) -> int:
-        return table[position // self.block_size] * self.block_size + position % self.block_size
 
     def run(self, schedule: Schedule) -> dict[str, int]:
         if self.fail_next:
             self.fail_next = False
             raise RuntimeError("the forward pass failed")
-        for chunk in schedule.chunks:  # first everything is written, as in each layer ...
-            request = chunk.request
-            for position in range(chunk.start, chunk.start + chunk.num_tokens):
-                context = (request.cache_salt, *request.token_ids[: position + 1])
-                self.slots[self._slot(request.block_table, position)] = context
-        for chunk in schedule.chunks:  # ... then everything is read
-            request = chunk.request
-            for position in range(chunk.start + chunk.num_tokens):
-                context = (request.cache_salt, *request.token_ids[: position + 1])
-                assert self.slots.get(self._slot(request.block_table, position)) == context
+        self.kv.write(schedule.chunks)
+        self.kv.read(schedule.chunks)
         sampled = {
             c.request.request_id: (sum(c.request.token_ids) + c.request.num_tokens) % 2
             for c in schedule.chunks
