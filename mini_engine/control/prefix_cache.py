@@ -78,6 +78,7 @@ class PrefixCache:
             share(block_id)
         request.block_table.extend(hit)
         request.num_named = len(hit)
+        self._looked_up, self._found = None, []
 
     def can_grow(self, request: Request, num_tokens: int) -> bool:
         """Whether `grow` would find the free blocks it needs."""
@@ -228,12 +229,13 @@ class PrefixCache:
         Compares as `_name_for` does, in one loop: it is what a long cached prompt waits for.
         """
         token_ids, size, salt = request.token_ids, self.block_size, request.cache_salt
-        hashes, names = request.block_hashes, self._names
+        hashes, hash_function, names = request.block_hashes, self._hash, self._names
         parent = found[-1] if found else None
         for index in range(len(found), end):
-            tokens = tuple(token_ids[index * size : (index + 1) * size])
+            start = index * size
+            tokens = tuple(token_ids[start : start + size])
             if index == len(hashes):
-                hashes.append(self._hash((hashes[-1] if hashes else 0, tokens, salt)))
+                hashes.append(hash_function((hashes[-1] if hashes else 0, tokens, salt)))
             for name in names.get(hashes[index], ()):
                 if name.parent is parent and name.tokens == tokens and name.extra_key == salt:
                     break

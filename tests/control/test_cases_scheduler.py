@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mini_engine.config import EngineConfig, SamplingParams
+from mini_engine.control.request import Request
+from mini_engine.control.waiting import WaitingQueue
 from tests.control.workloads import add, control_engine, free, run_to_end, scheduled
 
 
@@ -255,3 +257,15 @@ def test_prompts_that_cannot_be_served_name_both_numbers():
     with pytest.raises(ValueError, match="ids must be unique"):
         add(engine, "c", range(3))
     assert list(run_to_end(engine)) == ["c"]
+
+
+def test_the_waiting_queue_reads_as_a_sequence():
+    queue = WaitingQueue("fcfs")
+    a, b, c = (Request(name, [1]) for name in "abc")
+    queue.push(a)
+    queue.push(b)
+    queue.push_preempted(c)
+    assert list(queue) == [queue[0], queue[1], queue[2]] == [c, a, b]
+    assert (queue[-1], queue[1:]) == (b, [a, b])
+    with pytest.raises(IndexError):
+        queue[3]

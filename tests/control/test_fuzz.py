@@ -60,6 +60,18 @@ class WholePromptHits(PrefixCache):
         return hit
 
 
+class KeptLookupsNeverAge(PrefixCache):
+    """What a lookup found is used when the request is admitted, whatever was evicted since."""
+
+    def lookup(self, request: Request) -> list[int]:
+        self.kept: dict[str, list[int]] = getattr(self, "kept", {})
+        return list(self.kept.setdefault(request.request_id, super().lookup(request)))
+
+    def admit(self, request: Request, hit: list[int]) -> None:
+        super().admit(request, hit)
+        del self.kept[request.request_id]
+
+
 class SaltsAreIgnored(PrefixCache):
     def lookup(self, request: Request) -> list[int]:
         with _without_salt(request):
@@ -112,6 +124,7 @@ MISTAKES: dict[type, tuple[dict[str, Any], str]] = {
         {"prefix_cache": NamesOfFailedStepsStay},
         "reads (foreign|unwritten) KV",
     ),
+    KeptLookupsNeverAge: ({"prefix_cache": KeptLookupsNeverAge}, "reads foreign KV"),
     WholePromptHits: ({"prefix_cache": WholePromptHits}, "computes nothing"),
     SaltsAreIgnored: ({"prefix_cache": SaltsAreIgnored}, "reads foreign KV"),
     BlocksAreNamedTooEarly: (

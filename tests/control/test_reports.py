@@ -108,6 +108,7 @@ def test_report_13_no_name_or_request_is_left_after_many():
     assert cache.num_names <= 12
     assert sum(map(len, cache._names.values())) <= 12
     assert len(cache._young) <= 12
+    assert cache._looked_up is None
     assert not engine.scheduler._requests
     assert not engine.scheduler._aborted_in_step
 
