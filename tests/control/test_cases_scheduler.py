@@ -269,3 +269,33 @@ def test_the_waiting_queue_reads_as_a_sequence():
     assert (queue[-1], queue[1:]) == (b, [a, b])
     with pytest.raises(IndexError):
         queue[3]
+
+
+@pytest.mark.parametrize(("length", "admitted"), [(24, ["a", "b"]), (28, ["a"])])
+def test_the_watermark_counts_beside_others(length, admitted):
+    """2 of 10 blocks are kept free; a takes 2, so b may take 6, although 8 are left."""
+    engine = control_engine(10, 4, watermark=0.2)
+    add(engine, "a", range(8), 2)
+    add(engine, "b", range(100, 100 + length), 2)
+    engine.step()
+    assert engine.trace[0].new == admitted
+
+
+def test_the_watermark_does_not_count_for_a_request_alone():
+    engine = control_engine(10, 4, watermark=0.2)
+    add(engine, "a", range(39), 1)
+    engine.step()
+    assert engine.trace[0].scheduled == {"a": 39}
+
+
+def test_the_threshold_caps_a_chunk_unless_the_request_is_alone():
+    options = {"max_num_batched_tokens": 64, "long_prefill_token_threshold": 8}
+    engine = control_engine(40, 4, **options)
+    add(engine, "a", range(20), 1)
+    engine.step()
+    assert scheduled(engine) == [[20]]
+    engine = control_engine(40, 4, **options)
+    add(engine, "a", range(20), 1)
+    add(engine, "b", range(100, 103), 1)
+    run_to_end(engine)
+    assert scheduled(engine) == [[8, 3], [12]]  # then b has ended

@@ -184,3 +184,20 @@ def test_report_29_nothing_that_was_handed_out_is_kept():
     assert cache.lookup(two) == table[:2]
     one.block_table.append(8)
     assert two.block_table == table[:2]
+
+
+def test_an_abort_inside_a_step_keeps_the_names_that_others_share():
+    engine = shadow_engine(10, 4)
+    prompt = list(range(9))
+    add(engine, "a", prompt, 5)
+    add(engine, "b", prompt, 5)
+    engine.runner.abort = ["a"]
+    engine.step()
+    assert engine.trace[0].scheduled == {"a": 9, "b": 1}
+    assert engine.trace[0].running_end == ["b"]
+    engine.runner.abort = []
+    add(engine, "c", prompt, 5)
+    final = run_to_end(engine)
+    assert engine.trace[1].cached == {"c": 8}
+    assert list(final) == ["b", "c"]
+    assert final["b"].token_ids == final["c"].token_ids == answer(prompt, 5)

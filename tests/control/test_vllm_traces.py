@@ -18,12 +18,12 @@ def load(kind: str, name: str) -> Any:
     return json.loads((FOLDER / f"{kind}_{name}.json").read_text(encoding="utf-8"))
 
 
-def test_there_are_traces() -> None:
+def test_case_27_there_are_traces() -> None:
     assert len(NAMES) >= 14
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_step_is_scheduled_as_vllm_does(name: str) -> None:
+def test_case_27_every_step_is_scheduled_as_vllm_does(name: str) -> None:
     engine, _ = run_workload(load("workload", name))
     expected = load("trace", name)
     records = engine.trace
@@ -52,7 +52,7 @@ def test_every_step_is_scheduled_as_vllm_does(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_request_ends_as_in_vllm(name: str) -> None:
+def test_case_27_every_request_ends_as_in_vllm(name: str) -> None:
     engine, refused = run_workload(load("workload", name))
     outputs: dict[str, list[int]] = {}
     preemptions: dict[str, int] = {}
