@@ -13,21 +13,14 @@ import datetime
 import json
 import platform
 import random
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mini_engine.config import EngineConfig, SamplingParams
-from mini_engine.control.block_pool import BlockPool
-from mini_engine.control.prefix_cache import PrefixCache
-from mini_engine.control.request import Request
-from mini_engine.control.scheduler import Scheduler
+from mini_engine.benchmarks.control_contenders import BLOCK_SIZE, Control, VLLMControl, find_vllm
 
-BLOCK_SIZE = 16
-TOKEN = 7  # what every request samples
-PARAMS = SamplingParams(max_tokens=1_000_000)
+Measure = Callable[[Control, int], float]
 
 
 @dataclass(frozen=True)
@@ -41,57 +34,6 @@ class Sizes:
     pools: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
     steps: int = 64
     rounds: int = 12
-
-
-class Control:
-    """A scheduler, its cache and its pool; `num_hashed` counts blocks hashed if that is wanted."""
-
-    def __init__(self, num_blocks: int, *, count_hashes: bool = False) -> None:
-        config = EngineConfig(
-            num_blocks=num_blocks,
-            block_size=BLOCK_SIZE,
-            max_model_len=10_000_000,
-            max_num_batched_tokens=65_536,
-            max_num_seqs=1_024,
-        )
-        hash_function = self._counting_hash if count_hashes else hash
-        pool = BlockPool(num_blocks)
-        cache = PrefixCache(pool, BLOCK_SIZE, hash_function=hash_function)
-        self.scheduler = Scheduler(config, cache)
-        self.num_hashed = 0
-
-    def _counting_hash(self, key: tuple[int, tuple[int, ...], str | None]) -> int:
-        self.num_hashed += 1
-        return hash(key)
-
-    def add(self, name: str, prompt: list[int]) -> None:
-        """Queue a request that never ends by itself."""
-        self.scheduler.add(Request(name, prompt, PARAMS))
-
-    def step(self) -> dict[str, int]:
-        """Schedule and update as the engine does; returns the prefix hits of the admitted."""
-        schedule = self.scheduler.schedule()
-        self.scheduler.update(schedule, {c.request.request_id: TOKEN for c in schedule.chunks})
-        return schedule.cached
-
-    def time_steps(self, steps: int) -> float:
-        """Milliseconds a step, schedule and update together; every request must be decoding."""
-        scheduler = self.scheduler
-        sampled = {request.request_id: TOKEN for request in scheduler.running}
-        start = time.process_time()
-        for _ in range(steps):
-            scheduler.update(scheduler.schedule(), sampled)
-        return (time.process_time() - start) / steps * 1e3
-
-    def hashes_of_steps(self, steps: int) -> float:
-        """Blocks hashed a step."""
-        before = self.num_hashed
-        for _ in range(steps):
-            self.step()
-        return (self.num_hashed - before) / steps
-
-
-Measure = Callable[[Control, int], float]
 
 
 def random_prompt(rng: random.Random, length: int) -> list[int]:
@@ -119,33 +61,39 @@ def best_in_turns(calls: Mapping[str, Callable[[], float]], rounds: int) -> dict
     return {name: min(values[1:]) for name, values in results.items()}
 
 
-def measure_decodes(sizes: Sizes) -> dict[str, float]:
+def measure_decodes(sizes: Sizes, vllm: bool) -> dict[str, float]:
     """Milliseconds of a step in which every request decodes."""
     blocks = sizes.decodes * (sizes.prompt + sizes.steps * (sizes.rounds + 2)) // BLOCK_SIZE + 256
     control = decoding(sizes.decodes, sizes.prompt, blocks)
-    return best_in_turns({"ms": lambda: control.time_steps(sizes.steps)}, sizes.rounds)
+    calls = {"mini_engine": lambda: control.time_steps(sizes.steps)}
+    if vllm:
+        peer, rng = VLLMControl(blocks), random.Random(0)
+        for number in range(sizes.decodes):
+            peer.add(f"r{number}", random_prompt(rng, sizes.prompt))
+        peer.time_steps(1 + sizes.decodes * sizes.prompt // 65_536)
+        calls["vllm"] = lambda: peer.time_steps(sizes.steps)
+    return best_in_turns(calls, sizes.rounds)
 
 
-def measure_cached_prompt(sizes: Sizes) -> dict[str, float]:
+def measure_cached_prompt(sizes: Sizes, vllm: bool) -> dict[str, float]:
     """Milliseconds from the submission of a prompt that is cached to its admission."""
-    control = Control(4 * sizes.cached_prompt // BLOCK_SIZE)
-    control.add("first", random_prompt(random.Random(0), sizes.cached_prompt))
+    blocks = 4 * sizes.cached_prompt // BLOCK_SIZE
+
+    def prompt() -> list[int]:
+        return random_prompt(random.Random(0), sizes.cached_prompt)
+
+    control = Control(blocks)
+    control.add("first", prompt())
     control.step()
     control.scheduler.abort("first")
-
-    def again() -> float:
-        prompt = random_prompt(random.Random(0), sizes.cached_prompt)
-        start = time.process_time()
-        control.add("again", prompt)
-        schedule = control.scheduler.schedule()
-        elapsed = time.process_time() - start
-        if schedule.cached != {"again": (sizes.cached_prompt - 1) // BLOCK_SIZE * BLOCK_SIZE}:
-            raise AssertionError(f"the prompt was not cached: {schedule.cached}")
-        control.scheduler.update(schedule, {"again": TOKEN})
-        control.scheduler.abort("again")
-        return elapsed * 1e3
-
-    return best_in_turns({"ms": again}, sizes.rounds)
+    calls = {"mini_engine": lambda: control.time_admission("again", prompt())}
+    if vllm:
+        peer = VLLMControl(blocks)
+        peer.add("first", prompt())
+        peer.time_steps(1)
+        peer.abort("first")
+        calls["vllm"] = lambda: peer.time_admission("again", prompt())
+    return best_in_turns(calls, sizes.rounds)
 
 
 def measure_growth(controls: dict[str, Control], sizes: Sizes) -> dict[str, Any]:
@@ -212,11 +160,11 @@ def measure_blocked_head(sizes: Sizes) -> dict[str, Any]:
     }
 
 
-def measure(sizes: Sizes) -> dict[str, Any]:
+def measure(sizes: Sizes, vllm: bool) -> dict[str, Any]:
     """All figures."""
     return {
-        "decode_step": measure_decodes(sizes),
-        "cached_prompt": measure_cached_prompt(sizes),
+        "decode_step": measure_decodes(sizes, vllm),
+        "cached_prompt": measure_cached_prompt(sizes, vllm),
         "by_prompt": by_prompt(sizes),
         "by_pool": by_pool(sizes),
         "blocked_head": measure_blocked_head(sizes),
@@ -225,10 +173,13 @@ def measure(sizes: Sizes) -> dict[str, Any]:
 
 def show(figures: dict[str, Any], sizes: Sizes) -> None:
     """Print the figures as text."""
-    print(f"step of {sizes.decodes} decodes{figures['decode_step']['ms']:>24.3f} ms")
-    print(
-        f"cached prompt of {sizes.cached_prompt:,} tokens{figures['cached_prompt']['ms']:>15.3f} ms"
-    )
+    for title, key in (
+        (f"step of {sizes.decodes} decodes", "decode_step"),
+        (f"cached prompt of {sizes.cached_prompt:,} tokens", "cached_prompt"),
+    ):
+        ours, peer = figures[key]["mini_engine"], figures[key].get("vllm")
+        other = f"vllm {peer:.3f} ms, {peer / ours:.2f} times ours" if peer else "vllm not measured"
+        print(f"{title:<34}{ours:>10.4f} ms   {other}")
     for title, key in (("prompt of", "by_prompt"), ("blocks in the pool", "by_pool")):
         print(f"decode step, by {title}")
         for name, ms in figures[key]["ms"].items():
@@ -244,9 +195,17 @@ def main(argv: Sequence[str] | None = None, sizes: Sizes | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=Sizes.rounds, help="the best one is shown")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument(
+        "--vllm",
+        nargs="+",
+        type=Path,
+        metavar="FOLDER",
+        help="measure vLLM's scheduler as well; it and what it needs are imported from there",
+    )
     args = parser.parse_args(argv)
+    version = find_vllm(args.vllm) if args.vllm else "not measured"
     sizes = sizes or Sizes(rounds=args.rounds)
-    figures = measure(sizes)
+    figures = measure(sizes, vllm=bool(args.vllm))
     show(figures, sizes)
     if args.json:
         result = {
@@ -254,6 +213,7 @@ def main(argv: Sequence[str] | None = None, sizes: Sizes | None = None) -> None:
             "date": datetime.date.today().isoformat(),
             "machine": platform.machine(),
             "python": platform.python_version(),
+            "vllm": version,
             "sizes": dataclasses.asdict(sizes),
             "figures": figures,
         }
