@@ -198,17 +198,27 @@ class PrefixCache:
 
     def _name_for(self, request: Request, index: int, parent: BlockName | None) -> BlockName:
         """The one object that names block `index` of the request, made if no block has it."""
-        hashes, size, salt = request.block_hashes, self.block_size, request.cache_salt
-        tokens = tuple(request.token_ids[index * size : (index + 1) * size])
-        if index == len(hashes):
-            hashes.append(self._hash((hashes[-1] if hashes else 0, tokens, salt)))
-        same_hash = self._names.setdefault(hashes[index], [])
+        hash_value, salt = self._hash_of(request, index), request.cache_salt
+        tokens = self._tokens_of(request, index)
+        same_hash = self._names.setdefault(hash_value, [])
         for name in same_hash:
             if name.parent is parent and name.tokens == tokens and name.extra_key == salt:
                 return name
-        name = BlockName(hashes[index], parent, tokens, salt, blocks=[])
+        name = BlockName(hash_value, parent, tokens, salt, blocks=[])
         same_hash.append(name)
         return name
+
+    def _hash_of(self, request: Request, index: int) -> int:
+        """The hash of block `index`, kept on the request so that it is computed once."""
+        hashes = request.block_hashes
+        for full in range(len(hashes), index + 1):
+            key = (hashes[-1] if hashes else 0, self._tokens_of(request, full), request.cache_salt)
+            hashes.append(self._hash(key))
+        return hashes[index]
+
+    def _tokens_of(self, request: Request, index: int) -> tuple[int, ...]:
+        start = index * self.block_size
+        return tuple(request.token_ids[start : start + self.block_size])
 
     def _still_known(self, request: Request) -> list[BlockName]:
         """What the last lookup found for the same request, up to the first name that died since.
@@ -226,7 +236,7 @@ class PrefixCache:
     def _find_more(self, request: Request, found: list[BlockName], end: int) -> None:
         """Extend the names of the request's first blocks, at most to `end`, while there are any.
 
-        Compares as `_name_for` does, in one loop: it is what a long cached prompt waits for.
+        Hashes and compares as `_name_for` does, in one loop: a long cached prompt waits for it.
         """
         token_ids, size, salt = request.token_ids, self.block_size, request.cache_salt
         hashes, hash_function, names = request.block_hashes, self._hash, self._names

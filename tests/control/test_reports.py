@@ -201,3 +201,16 @@ def test_an_abort_inside_a_step_keeps_the_names_that_others_share():
     assert engine.trace[1].cached == {"c": 8}
     assert list(final) == ["b", "c"]
     assert final["b"].token_ids == final["c"].token_ids == answer(prompt, 5)
+
+
+def test_a_request_admitted_with_the_lookup_of_another_is_named_all_the_same():
+    pool = BlockPool(10)
+    cache = PrefixCache(pool, 2)
+    one, two, three = (Request(name, [1, 2, 3, 4, 5, 6, 7]) for name in ("one", "two", "three"))
+    cache.admit(one, [])
+    cache.grow(one, 4)
+    cache.admit(two, cache.lookup(three))
+    cache.grow(two, 6)
+    two.num_computed, one.num_computed = 6, 4
+    cache.check_invariants([one, two])
+    assert cache.lookup(three) == two.block_table
