@@ -203,7 +203,10 @@ def main(argv: Sequence[str] | None = None, sizes: Sizes | None = None) -> None:
         help="measure vLLM's scheduler as well; it and what it needs are imported from there",
     )
     args = parser.parse_args(argv)
-    version = find_vllm(args.vllm) if args.vllm else "not measured"
+    try:
+        version = find_vllm(args.vllm) if args.vllm else "not measured"
+    except FileNotFoundError as error:
+        parser.error(str(error))
     sizes = sizes or Sizes(rounds=args.rounds)
     figures = measure(sizes, vllm=bool(args.vllm))
     show(figures, sizes)

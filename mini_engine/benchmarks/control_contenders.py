@@ -101,8 +101,15 @@ class Control:
 def find_vllm(folders: Sequence[Path]) -> str:
     """Make vLLM, and what it needs, importable from these folders; returns its version.
 
-    It starts Python again to look at the model, so the folders go into PYTHONPATH as well.
+    It starts Python again to look at the model, so the folders go into PYTHONPATH as well. Raises
+    FileNotFoundError if none of them holds vLLM.
     """
+    if not any((folder / "vllm").is_dir() for folder in folders):
+        names = ", ".join(map(str, folders))
+        raise FileNotFoundError(
+            f"none of these folders holds a folder vllm: {names}; unpack vLLM's wheel and name the "
+            "folder that it was unpacked to"
+        )
     paths = [str(folder.resolve()) for folder in folders]
     sys.path.extend(paths)
     os.environ["PYTHONPATH"] = os.pathsep.join([*paths, *filter(None, [os.getenv("PYTHONPATH")])])

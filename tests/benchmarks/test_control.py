@@ -44,3 +44,12 @@ def test_a_blocked_head_is_hashed_once() -> None:
     # 2 blocks are hit, the third is unknown; in 16 steps the other request fills one block.
     assert 3 <= hashed["arrives"] <= 4
     assert hashed["waits"] == hashed["no queue"] == 1 / 16
+
+
+def test_a_folder_without_vllm_is_a_clear_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["--vllm", str(tmp_path)], TINY)
+    assert stopped.value.code == 2
+    assert f"holds a folder vllm: {tmp_path}" in capsys.readouterr().err
