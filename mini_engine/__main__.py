@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mini_engine.config import DEFAULT_MODEL, DEVICES, DTYPES, POLICIES, SamplingParams
+from mini_engine.config import DEFAULT_MODEL, DEVICES, DTYPES, POLICIES
 from mini_engine.engine import LLMEngine
 from mini_engine.learner_parts import use_folder
+from mini_engine.sampling_params import SamplingParams
 from mini_engine.text.default_model import ModelNotAvailable
 from mini_engine.trace import TRACE_VERSION, StepRecord
 

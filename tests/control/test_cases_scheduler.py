@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mini_engine.config import EngineConfig, SamplingParams
+from mini_engine.config import EngineConfig
+from mini_engine.sampling_params import SamplingParams
 from tests.control.workloads import add, control_engine, free, run_to_end, scheduled
 
 
