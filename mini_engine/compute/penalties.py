@@ -52,25 +52,27 @@ def _forbid_ends(logits: Tensor, requests: Sequence[Request]) -> None:
 
 
 def _penalize(logits: Tensor, requests: Sequence[Request]) -> None:
+    """Only entries of tokens that occurred are touched: few, beside a whole vocabulary."""
     if not any(r.params.has_penalties for r in requests):
         return
-    outputs = _counts(logits, [r.output_token_ids for r in requests])  # [n, vocab_size]
-    prompts = _counts(logits, [r.prompt_token_ids for r in requests])
     repetition, frequency, presence = (
-        logits.new_tensor([getattr(r.params, f"{name}_penalty") for r in requests])[:, None]
+        logits.new_tensor([getattr(r.params, f"{name}_penalty") for r in requests])
         for name in ("repetition", "frequency", "presence")
     )
-    smaller = torch.where(logits > 0, logits / repetition, logits * repetition)
-    logits.copy_(torch.where((outputs + prompts) > 0, smaller, logits))
-    logits -= frequency * outputs
-    logits -= presence * (outputs > 0)
+    vocab_size, flat = logits.shape[1], logits.view(-1)
+    seen = _places(logits, [r.token_ids for r in requests]).unique()  # in prompt or output
+    values, factor = flat[seen], repetition[seen // vocab_size]
+    flat[seen] = torch.where(values > 0, values / factor, values * factor)
+    outputs, counts = _places(logits, [r.output_token_ids for r in requests]).unique(
+        return_counts=True
+    )
+    rows = outputs // vocab_size
+    flat[outputs] -= frequency[rows] * counts + presence[rows]
 
 
-def _counts(logits: Tensor, token_ids: Sequence[Sequence[int]]) -> Tensor:
-    """How often each token occurs in each row's ids: like logits."""
-    counts = torch.zeros_like(logits)
-    flat = torch.tensor(list(chain.from_iterable(token_ids)), dtype=torch.int64)
+def _places(logits: Tensor, token_ids: Sequence[Sequence[int]]) -> Tensor:
+    """Where each row's tokens stand in the logits as one long row; as often as they occur."""
+    tokens = torch.tensor(list(chain.from_iterable(token_ids)), dtype=torch.int64)
     lengths = torch.tensor([len(ids) for ids in token_ids])
     rows = torch.arange(len(token_ids)).repeat_interleave(lengths)
-    index = (rows.to(logits.device), flat.to(logits.device))
-    return counts.index_put_(index, logits.new_ones(()), accumulate=True)
+    return (rows * logits.shape[1] + tokens).to(logits.device)
