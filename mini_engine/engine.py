@@ -42,7 +42,8 @@ class LLMEngine:
     `model` is a Hugging Face folder, a hub id, the default's name, or a loaded compute.model.Model.
     `options` are those of EngineConfig. With a `runner` no model is loaded: it makes up the sampled
     tokens (tests, and the judge's torch-free checks), and num_blocks and max_model_len must be
-    given. A context manager: leaving it gives the memory back.
+    given. With `tokens_only` no tokenizer is loaded: prompts are token ids, outputs have no text.
+    A context manager: leaving it gives the memory back.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class LLMEngine:
         parts: EngineParts | None = None,
         runner: Runner | None = None,
         trace_limit: int | None = 10_000,
+        tokens_only: bool = False,
         **options: Any,
     ) -> None:
         parts = parts or EngineParts()
@@ -63,7 +65,7 @@ class LLMEngine:
         if runner is None:
             from mini_engine.assemble import assemble
 
-            built = assemble(model, config, parts)
+            built = assemble(model, config, parts, tokens_only=tokens_only)
             config, runner = built.config, built.runner
             self.tokenizer, self.eos_token_ids = built.tokenizer, built.eos_token_ids
             self.vocab_size = built.vocab_size
@@ -104,7 +106,7 @@ class LLMEngine:
             raise ValueError(f"add_request queues one choice, n is {params.n}; use add_choices")
         if request_id is None:
             request_id = f"request-{self._num_requests}"
-        return self._add(self._intake.request(request_id, prompt, params, priority, cache_salt))
+        return self.add(self._intake.request(request_id, prompt, params, priority, cache_salt))
 
     def add_choices(
         self,
@@ -129,14 +131,16 @@ class LLMEngine:
                 request = self._intake.request(
                     f"{name}.{choice}", prompt, params, priority, cache_salt, choice
                 )
-                ids.append(self._add(request))
+                ids.append(self.add(request))
         except BaseException:
             for own in ids:
                 self.abort(own)
             raise
         return ids
 
-    def _add(self, request: Request) -> str:
+    def add(self, request: Request) -> str:
+        """Queue a request that was made elsewhere, as the server's front end does."""
+        self._check_open()
         self.scheduler.add(request)
         self._num_requests += 1
         self._streams[request.request_id] = self._intake.stream(request)
