@@ -85,7 +85,7 @@ def _run(
 
 def serve(engine: Any, payload: Any) -> dict[str, Any]:
     """Feed the requests at their steps, abort where the workload says, and run to the end."""
-    from mini_engine.config import SamplingParams
+    from mini_engine.sampling_params import SamplingParams
 
     outputs: dict[str, Any] = {}
     arrivals = sorted(payload["requests"], key=lambda request: request["step"])

@@ -28,8 +28,9 @@ def answer(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
 def _answer(payload: Any, context: Context) -> list[dict[str, Any]]:
     from judge import tensor_calls, tensor_engine  # these import torch
     from mini_engine.compute.model import apply_rope
-    from mini_engine.config import DEFAULT_MODEL, SamplingParams
+    from mini_engine.config import DEFAULT_MODEL
     from mini_engine.engine import LLMEngine
+    from mini_engine.sampling_params import SamplingParams
 
     folder = Path(payload["folder"])
     OWN_FOLDER["path"] = str(folder)

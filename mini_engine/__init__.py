@@ -8,15 +8,16 @@ __version__ = "0.1.0"
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mini_engine.config import EngineConfig, SamplingParams
+    from mini_engine.config import EngineConfig
     from mini_engine.engine import LLMEngine
     from mini_engine.parts import EngineParts
+    from mini_engine.sampling_params import SamplingParams
 
 __all__ = ["EngineConfig", "EngineParts", "LLMEngine", "SamplingParams"]
 
 _HOME = {
     "EngineConfig": "mini_engine.config",
-    "SamplingParams": "mini_engine.config",
+    "SamplingParams": "mini_engine.sampling_params",
     "EngineParts": "mini_engine.parts",
     "LLMEngine": "mini_engine.engine",
 }

@@ -1,4 +1,7 @@
-"""Owns the command line: `python -m mini_engine "What is a KV cache?"` answers in the terminal."""
+"""Owns the command line: `python -m mini_engine "What is a KV cache?"` answers in the terminal.
+
+`python -m mini_engine serve` is the server's, in serve/command.py.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mini_engine.config import DEFAULT_MODEL, DEVICES, DTYPES, POLICIES, SamplingParams
+from mini_engine.config import DEFAULT_MODEL, DEVICES, DTYPES, POLICIES
 from mini_engine.engine import LLMEngine
 from mini_engine.learner_parts import use_folder
+from mini_engine.sampling_params import SamplingParams
 from mini_engine.text.default_model import ModelNotAvailable
 from mini_engine.trace import TRACE_VERSION, StepRecord
 
@@ -25,6 +29,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m mini_engine",
         description="Answer prompts with the reference engine; several are served together.",
+        epilog="python -m mini_engine serve starts a server; see its --help.",
     )
     parser.add_argument("prompt", nargs="*", help="what to ask; without it, standard input is read")
     parser.add_argument("--model", default=DEFAULT_MODEL, help="folder, hub id or the default")
@@ -95,6 +100,11 @@ def serve_prompts(engine: LLMEngine, args: argparse.Namespace) -> dict[str, Any]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0, or 2 for input that cannot be served."""
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["serve"]:
+        from mini_engine.serve.command import main as serve
+
+        return serve(argv[1:])
     parser = build_parser()
     args = parser.parse_args(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):

@@ -31,15 +31,21 @@ class Assembled:
     vocab_size: int
 
 
-def assemble(model: str | Path | Model, config: EngineConfig, parts: EngineParts) -> Assembled:
+def assemble(
+    model: str | Path | Model,
+    config: EngineConfig,
+    parts: EngineParts,
+    *,
+    tokens_only: bool = False,
+) -> Assembled:
     """Load the model (unless it is one already), choose sizes, and build the runner."""
     device = choose_device(config.device)
     if isinstance(model, Model):
         loaded, tokenizer = model, None
     else:
-        loaded, tokenizer = load_model(
-            str(model), device, getattr(torch, config.dtype), parts.resolve("rope")
-        )
+        folder = find_model(str(model))
+        loaded = load_model(folder, device, getattr(torch, config.dtype), parts.resolve("rope"))
+        tokenizer = None if tokens_only else load_tokenizer(folder)
     device, dtype = loaded.device, loaded.dtype
     config = resolve_sizes(config, loaded.config, device, dtype)
     kv_cache = parts.resolve("kv_cache")(
@@ -58,13 +64,12 @@ def assemble(model: str | Path | Model, config: EngineConfig, parts: EngineParts
 
 
 def load_model(
-    name: str, device: torch.device, dtype: torch.dtype, rope: ApplyRope = apply_rope
-) -> tuple[Model, Any]:
-    """The model and tokenizer of a folder, a hub id or the default; never random weights."""
-    folder = find_model(name)
+    folder: Path, device: torch.device, dtype: torch.dtype, rope: ApplyRope = apply_rope
+) -> Model:
+    """The model in a checkpoint's folder; never random weights."""
     config = load_config(folder)
     weights = load_weights(folder, config, dtype)
-    return Model.from_tensors(config, weights, device, dtype, rope), load_tokenizer(folder)
+    return Model.from_tensors(config, weights, device, dtype, rope)
 
 
 def resolve_sizes(

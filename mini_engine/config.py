@@ -1,4 +1,4 @@
-"""Owns the parameters: what a model looks like, how the engine runs, what a request asks for.
+"""Owns the configuration: what a model looks like, and how the engine runs.
 
 Every class here is frozen and checks itself when it is made, so the code that uses it need not.
 """
@@ -165,28 +165,3 @@ class EngineConfig:
     def watermark_blocks(self) -> int:
         """Blocks kept free at admission, `int(watermark * num_blocks)`."""
         return int(self.watermark * (self.num_blocks or 0))
-
-
-@dataclass(frozen=True)
-class SamplingParams:
-    """What one request asks for; decoding is greedy.
-
-    `max_tokens` is the most tokens to generate. A request ends on the model's end-of-sequence
-    tokens unless `ignore_eos`, and always on `stop_token_ids`; that token is kept in the ids.
-    """
-
-    max_tokens: int = 64
-    stop_token_ids: tuple[int, ...] = ()
-    ignore_eos: bool = False
-
-    def __post_init__(self) -> None:
-        require_int("SamplingParams", "max_tokens", self.max_tokens, 1)
-        if isinstance(self.stop_token_ids, (str, bytes)) or not isinstance(
-            self.stop_token_ids, Iterable
-        ):
-            raise TypeError(
-                f"SamplingParams.stop_token_ids must be token ids, got {self.stop_token_ids!r}"
-            )
-        object.__setattr__(self, "stop_token_ids", tuple(self.stop_token_ids))
-        for token in self.stop_token_ids:
-            require_int("SamplingParams", "stop_token_ids", token, 0)

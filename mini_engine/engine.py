@@ -13,18 +13,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mini_engine.config import DEFAULT_MODEL, EngineConfig, SamplingParams, from_kwargs
+from mini_engine.config import DEFAULT_MODEL, EngineConfig, from_kwargs
 from mini_engine.control.request import Request
+from mini_engine.intake import Intake, Prompt, new_seed
 from mini_engine.interfaces import Schedule
 from mini_engine.outputs import OutputStream, RequestOutput
 from mini_engine.parts import EngineParts
 from mini_engine.recorder import Recorder
+from mini_engine.sampling_params import SamplingParams
 from mini_engine.trace import StepRecord
 
 if TYPE_CHECKING:
     from mini_engine.compute.model import Model
 
-Prompt = str | Sequence[int]
 MOST_EMPTY_STEPS = 3
 
 
@@ -41,7 +42,8 @@ class LLMEngine:
     `model` is a Hugging Face folder, a hub id, the default's name, or a loaded compute.model.Model.
     `options` are those of EngineConfig. With a `runner` no model is loaded: it makes up the sampled
     tokens (tests, and the judge's torch-free checks), and num_blocks and max_model_len must be
-    given. A context manager: leaving it gives the memory back.
+    given. With `tokens_only` no tokenizer is loaded: prompts are token ids, outputs have no text.
+    A context manager: leaving it gives the memory back.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class LLMEngine:
         parts: EngineParts | None = None,
         runner: Runner | None = None,
         trace_limit: int | None = 10_000,
+        tokens_only: bool = False,
         **options: Any,
     ) -> None:
         parts = parts or EngineParts()
@@ -62,7 +65,7 @@ class LLMEngine:
         if runner is None:
             from mini_engine.assemble import assemble
 
-            built = assemble(model, config, parts)
+            built = assemble(model, config, parts, tokens_only=tokens_only)
             config, runner = built.config, built.runner
             self.tokenizer, self.eos_token_ids = built.tokenizer, built.eos_token_ids
             self.vocab_size = built.vocab_size
@@ -74,7 +77,7 @@ class LLMEngine:
         )
         self.scheduler: Any = parts.resolve("scheduler")(config, cache)
         self.cache = cache
-        self._parts = parts
+        self._intake = Intake(parts, self.tokenizer, self.eos_token_ids, self.vocab_size)
         self._recorder = Recorder(trace_limit)
         self._streams: dict[str, OutputStream] = {}
         self._num_requests = 0  # never starts again, so ids of two calls cannot be mixed up
@@ -94,28 +97,55 @@ class LLMEngine:
     ) -> str:
         """Queue a prompt (text, or token ids) and return its request id.
 
-        Raises ValueError, with the numbers, for a prompt that can never be served.
+        Raises ValueError, with the numbers, for a prompt that can never be served, and for
+        parameters that this engine or model can't follow.
         """
         self._check_open()
         params = params or SamplingParams()
+        if params.n != 1:
+            raise ValueError(f"add_request queues one choice, n is {params.n}; use add_choices")
         if request_id is None:
             request_id = f"request-{self._num_requests}"
-        ends = set(params.stop_token_ids)
-        if not params.ignore_eos:
-            ends.update(self.eos_token_ids)
-        request = Request(
-            request_id=request_id,
-            prompt_token_ids=self.encode(prompt),
-            params=params,
-            priority=priority,
-            cache_salt=cache_salt,
-            end_token_ids=frozenset(ends),
-        )
+        return self.add(self._intake.request(request_id, prompt, params, priority, cache_salt))
+
+    def add_choices(
+        self,
+        prompt: Prompt,
+        params: SamplingParams,
+        *,
+        request_id: str | None = None,
+        priority: int = 0,
+        cache_salt: str | None = None,
+    ) -> list[str]:
+        """Queue `params.n` requests for one prompt; returns their ids, "ID.0" and so on.
+
+        With prefix caching they share the prompt's full blocks. All are queued, or none.
+        """
+        self._check_open()
+        name = f"request-{self._num_requests}" if request_id is None else request_id
+        if params.seed is None:  # one seed for all: the number of the choice makes the difference
+            params = dataclasses.replace(params, seed=new_seed())
+        ids: list[str] = []
+        try:
+            for choice in range(params.n):
+                request = self._intake.request(
+                    f"{name}.{choice}", prompt, params, priority, cache_salt, choice
+                )
+                ids.append(self.add(request))
+        except BaseException:
+            for own in ids:
+                self.abort(own)
+            raise
+        return ids
+
+    def add(self, request: Request) -> str:
+        """Queue a request that was made elsewhere, as the server's front end does."""
+        self._check_open()
         self.scheduler.add(request)
         self._num_requests += 1
-        self._streams[request_id] = OutputStream(request, self._detokenizer(request))
-        self._recorder.arrived(request_id)
-        return request_id
+        self._streams[request.request_id] = self._intake.stream(request)
+        self._recorder.arrived(request.request_id)
+        return request.request_id
 
     def abort(self, request_id: str) -> RequestOutput | None:
         """End a request at once; returns what it had, or None if there is none by that id."""
@@ -178,7 +208,9 @@ class LLMEngine:
     def _update(self, schedule: Schedule, sampled: dict[str, int]) -> list[RequestOutput]:
         ended = self.scheduler.update(schedule, sampled)
         alive = {rid: token for rid, token in sampled.items() if rid in self._streams}
+        self._take_logprobs()
         outputs = [self._streams[request_id].take() for request_id in alive]
+        ended += self._end_at_stop_strings(outputs)
         for request in ended:
             del self._streams[request.request_id]
         if self.config.debug:
@@ -187,6 +219,25 @@ class LLMEngine:
         self._recorder.finished(alive, ended, self.scheduler, self.cache.pool.num_free)
         return outputs
 
+    def _take_logprobs(self) -> None:
+        for request_id, entry in getattr(self.runner, "logprobs", {}).items():
+            if request_id in self._streams:
+                self._streams[request_id].logprobs.append(entry)
+        for request_id, entries in getattr(self.runner, "prompt_logprobs", {}).items():
+            if request_id in self._streams:
+                self._streams[request_id].prompt_logprobs.update(entries)
+
+    def _end_at_stop_strings(self, outputs: list[RequestOutput]) -> list[Request]:
+        """Only text tells that a stop string is complete, so the scheduler doesn't know yet."""
+        ended = []
+        for output in outputs:
+            request = self._streams[output.request_id].request
+            if output.finished and request.finish_reason is None:
+                self.scheduler.abort(request.request_id)
+                request.finish_reason = output.finish_reason
+                ended.append(request)
+        return ended
+
     def generate(
         self,
         prompts: Sequence[Prompt],
@@ -194,7 +245,8 @@ class LLMEngine:
     ) -> list[RequestOutput]:
         """Serve all prompts together; returns their final outputs in the order given.
 
-        A request added by others before is served along the way and its outputs are not returned.
+        A prompt whose params ask for n choices has n outputs, one after another. A request added
+        by others before is served along the way and its outputs are not returned.
         If anything raises, the requests of this call are aborted.
         """
         if isinstance(prompts, str):
@@ -206,7 +258,10 @@ class LLMEngine:
         final: dict[str, RequestOutput] = {}
         try:
             for prompt, one in zip(prompts, many, strict=True):
-                ids.append(self.add_request(prompt, one))
+                if one is not None and one.n > 1:
+                    ids += self.add_choices(prompt, one)
+                else:
+                    ids.append(self.add_request(prompt, one))
             while len(final.keys() & set(ids)) < len(ids):
                 final.update({o.request_id: o for o in self.step() if o.finished})
         except BaseException:
@@ -219,34 +274,11 @@ class LLMEngine:
 
     def encode(self, prompt: Prompt) -> list[int]:
         """Token ids of a prompt; ids are checked and passed through."""
-        if isinstance(prompt, str):
-            if self.tokenizer is None:
-                raise ValueError("this engine has no tokenizer; give the prompt as token ids")
-            return list(self.tokenizer.encode(prompt))
-        for token in prompt:
-            if isinstance(token, bool) or not isinstance(token, int) or token < 0:
-                raise TypeError(f"token ids must be ints of 0 or more, got {token!r}")
-            if self.vocab_size is not None and token >= self.vocab_size:
-                raise ValueError(
-                    f"token id {token}, the vocabulary has {self.vocab_size}; was the prompt made "
-                    "with another model's tokenizer?"
-                )
-        return list(prompt)
+        return self._intake.encode(prompt)
 
     def chat_prompt(self, messages: str | list[dict[str, str]]) -> list[int]:
         """Token ids of a chat (or of one user message) in the model's own chat template."""
-        from mini_engine.text.checkpoint import encode_chat
-
-        if self.tokenizer is None:
-            raise ValueError("this engine has no tokenizer, so it has no chat template either")
-        if isinstance(messages, str):
-            messages = [{"role": "user", "content": messages}]
-        return encode_chat(self.tokenizer, messages)
-
-    def _detokenizer(self, request: Request) -> Any:
-        if self.tokenizer is None:
-            return None
-        return self._parts.resolve("detokenizer")(self.tokenizer, request.prompt_token_ids)
+        return self._intake.chat_prompt(messages)
 
     # Housekeeping
 

@@ -1,8 +1,8 @@
 """Owns the contracts between the parts of the engine, and the data that they pass to each other.
 
-A part may import this file, `config` and `trace`, and never another part. Every Protocol states
-what holds before and after a call; reference parts, learners' parts and tests all follow it.
-Importing this loads no torch.
+A part may import this file, `config`, `sampling_params` and `trace`, and never another part. Every
+Protocol states what holds before and after a call; reference parts, learners' parts and tests all
+follow it. Importing this loads no torch.
 """
 
 from __future__ import annotations
@@ -224,11 +224,41 @@ class Sampler(Protocol):
         """logits [num_samples, vocab_size], one row per request; returns one token id per row."""
 
 
+@dataclass(frozen=True)
+class TokenLogprobs:
+    """How likely one token was, of the raw distribution (before temperature, filters, penalties).
+
+    `rank` is 1 for the most likely token. `top` holds the most likely ones as (token id, log
+    probability), best first; the token itself need not be among them.
+    """
+
+    token_id: int
+    logprob: float
+    rank: int
+    top: tuple[tuple[int, float], ...] = ()
+
+
 class Detokenizer(Protocol):
     """Turns one request's tokens into text as they come, and never splits a character."""
+
+    @property
+    def pending(self) -> bool:
+        """Whether the last character so far is not complete, so that its text is held back."""
 
     def add(self, token_ids: Iterable[int]) -> str:
         """The text that these tokens complete; may be empty."""
 
     def finish(self) -> str:
         """What was held back; an incomplete character comes out as one replacement character."""
+
+
+class StopChecker(Protocol):
+    """Looks for stop strings in one request's text as it comes, and shows no part of them."""
+
+    matched: str | None  # the stop string that the text has completed
+
+    def add(self, text: str) -> str:
+        """The text that may be shown now; once a stop string is complete, what comes before it."""
+
+    def finish(self) -> str:
+        """The request ended otherwise: what was held back."""

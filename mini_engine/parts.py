@@ -37,10 +37,12 @@ class EngineParts:
     # (model_config, device)
     rope: Part = "mini_engine.compute.model:apply_rope"
     # the function itself, see compute.model.ApplyRope; a Model given ready-made keeps its own
-    sampler: Part = "mini_engine.compute.sampler:GreedySampler"
+    sampler: Part = "mini_engine.compute.sampler:Sampler"
     # ()
     detokenizer: Part = "mini_engine.text.detokenizer:IncrementalDetokenizer"
     # (tokenizer, prompt_token_ids)
+    stop_checker: Part = "mini_engine.text.stop_checker:StopChecker"
+    # (stops, include)
 
     def resolve(self, slot: str) -> Any:
         """The class or function in a slot, imported if it was given as a string.

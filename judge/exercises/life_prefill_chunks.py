@@ -55,8 +55,8 @@ def engine_cases(rng: random.Random) -> Sequence[Case]:
 def scheduled_chunks(prompt: int, decodes: int, budget: int) -> list[int]:
     """Run the real scheduler: decodes that outlive a prompt which arrives beside them."""
     from judge.engine_run import MadeUpTokens
-    from mini_engine.config import SamplingParams
     from mini_engine.engine import LLMEngine
+    from mini_engine.sampling_params import SamplingParams
 
     engine = LLMEngine(
         runner=MadeUpTokens(0, vocab_size=100),

@@ -15,11 +15,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from mini_engine.config import EngineConfig, SamplingParams
+from mini_engine.config import EngineConfig
 from mini_engine.control.block_pool import BlockPool
 from mini_engine.control.prefix_cache import PrefixCache
 from mini_engine.control.request import Request
 from mini_engine.control.scheduler import Scheduler
+from mini_engine.sampling_params import SamplingParams
 
 BLOCK_SIZE = 16
 TOKEN = 7  # what every request samples

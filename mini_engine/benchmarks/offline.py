@@ -20,8 +20,9 @@ from typing import Any
 
 import torch
 
-from mini_engine.config import DEFAULT_MODEL, DTYPES, SamplingParams
+from mini_engine.config import DEFAULT_MODEL, DTYPES
 from mini_engine.engine import LLMEngine
+from mini_engine.sampling_params import SamplingParams
 from mini_engine.text.checkpoint import find_model
 
 NUM_PROMPTS, SHORTEST, LONGEST, NEW_TOKENS = 16, 16, 256, 64

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mini_engine.config import SamplingParams, require_int
+from mini_engine.config import require_int
 from mini_engine.engine import LLMEngine
 from mini_engine.interfaces import Schedule
+from mini_engine.sampling_params import SamplingParams
 
 BLOCK_SIZE = 16
 

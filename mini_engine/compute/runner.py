@@ -7,10 +7,22 @@ from collections.abc import Callable, Iterable, Sequence
 import torch
 from torch import Tensor
 
+from mini_engine.compute.logprobs import token_logprobs
 from mini_engine.compute.model import Model
-from mini_engine.interfaces import Attention, BuildBatch, Chunk, KVCache, Sampler, Schedule
+from mini_engine.control.request import Request
+from mini_engine.interfaces import (
+    Attention,
+    Batch,
+    BuildBatch,
+    Chunk,
+    KVCache,
+    Sampler,
+    Schedule,
+    TokenLogprobs,
+)
 
 Observe = Callable[[Schedule, Tensor], None]
+PIECE = 64  # rows of a prompt whose logits are computed at once
 
 
 class ModelRunner:
@@ -37,6 +49,9 @@ class ModelRunner:
         self.sampler = sampler
         self.device = model.device if device is None else torch.device(device)
         self.observe = observe
+        # Of the last run, by request id, for those that ask for them; prompts by position.
+        self.logprobs: dict[str, TokenLogprobs] = {}
+        self.prompt_logprobs: dict[str, dict[int, TokenLogprobs]] = {}
 
     @torch.inference_mode()
     def run(self, schedule: Schedule) -> dict[str, int]:
@@ -44,6 +59,7 @@ class ModelRunner:
 
         Afterwards the cache holds K and V of every scheduled token. The schedule is not changed.
         """
+        self.logprobs, self.prompt_logprobs = {}, {}
         if not schedule.chunks:
             return {}
         batch = self.build_batch(schedule.chunks, self.kv_cache.block_size)
@@ -58,6 +74,7 @@ class ModelRunner:
             return self.attention(query, keys, values, plan)
 
         hidden = self.model(batch.token_ids, batch.positions, attend)  # [num_tokens, hidden_size]
+        self._tell_about_prompts(hidden, schedule, batch)
         requests = [chunk.request for chunk in schedule.chunks if chunk.samples]
         if not requests:
             return {}
@@ -69,7 +86,39 @@ class ModelRunner:
             raise RuntimeError(
                 f"the sampler gave {len(token_ids)} tokens for {len(requests)} requests"
             )
+        self._tell_about_outputs(logits, requests, token_ids)
         return {r.request_id: token for r, token in zip(requests, token_ids, strict=True)}
+
+    def _tell_about_outputs(
+        self, logits: Tensor, requests: Sequence[Request], token_ids: Sequence[int]
+    ) -> None:
+        asked = [row for row, r in enumerate(requests) if r.params.logprobs is not None]
+        if not asked:
+            return
+        found = token_logprobs(
+            logits[asked],
+            [token_ids[row] for row in asked],
+            [requests[row].params.logprobs or 0 for row in asked],
+        )
+        for row, entry in zip(asked, found, strict=True):
+            self.logprobs[requests[row].request_id] = entry
+
+    def _tell_about_prompts(self, hidden: Tensor, schedule: Schedule, batch: Batch) -> None:
+        """Row p of a prompt tells how likely its token p + 1 was. Computed in pieces: logits of a
+        long prompt would need more memory than its KV."""
+        starts = batch.query_starts.tolist()
+        for first, chunk in zip(starts, schedule.chunks, strict=False):
+            count, prompt = chunk.request.params.prompt_logprobs, chunk.request.prompt_token_ids
+            if count is None:
+                continue
+            told = self.prompt_logprobs.setdefault(chunk.request.request_id, {})
+            end = min(chunk.start + chunk.num_tokens, len(prompt) - 1)
+            for start in range(chunk.start, end, PIECE):
+                stop = min(start + PIECE, end)
+                rows = hidden[first + start - chunk.start : first + stop - chunk.start]
+                next_ids = prompt[start + 1 : stop + 1]
+                found = token_logprobs(self.model.logits(rows), next_ids, [count] * len(next_ids))
+                told.update(zip(range(start + 1, stop + 1), found, strict=True))
 
     @torch.inference_mode()
     def poison(self, chunks: Sequence[Chunk], free_blocks: Iterable[int], number: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mini_engine.config import SamplingParams
+from mini_engine.sampling_params import SamplingParams
 
 
 @dataclass(eq=False)
@@ -14,7 +14,8 @@ class Request:
     The scheduler changes `num_computed`, `output_token_ids` and the counters; only the prefix cache
     changes `block_table` and `num_named`. `arrival` is the submission number. `cache_salt` keeps
     its blocks apart from those of requests with another salt. `end_token_ids` end it with reason
-    "stop": the model's end-of-sequence tokens (unless ignored) and the params' stop tokens.
+    "stop": the model's end-of-sequence tokens (unless ignored) and the params' stop tokens. Random
+    draws depend on `seed`, `choice` (its number among the `n` of a prompt) and output number only.
     """
 
     request_id: str
@@ -24,6 +25,8 @@ class Request:
     arrival: int = 0
     cache_salt: str | None = None
     end_token_ids: frozenset[int] = frozenset()
+    seed: int = 0
+    choice: int = 0
     output_token_ids: list[int] = field(default_factory=list)
     num_computed: int = 0
     block_table: list[int] = field(default_factory=list)

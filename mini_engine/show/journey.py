@@ -111,7 +111,7 @@ STOPS = (
         "scores to one token",
         DEVICE,
         5,
-        "compute/sampler.py:GreedySampler",
+        "compute/sampler.py:Sampler",
         "Sampler.__call__, v1/worker/gpu/sample/sampler.py",
         "Sampler.forward, layers/sampler.py",
     ),

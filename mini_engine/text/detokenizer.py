@@ -36,6 +36,11 @@ class IncrementalDetokenizer:
         self._decoder.start(self._last_pieces(prompt_token_ids))
         self._has_output = self._finished = False
 
+    @property
+    def pending(self) -> bool:
+        """Whether some text is held back because its last character is not complete."""
+        return self._decoder.pending
+
     def add(self, token_ids: Iterable[int]) -> str:
         """The text that these tokens complete; may be empty.
 
@@ -87,6 +92,9 @@ class IncrementalDetokenizer:
 class _Decoder(Protocol):
     """Turns (id, vocabulary piece) of one token after the other into text."""
 
+    @property
+    def pending(self) -> bool: ...
+
     def start(self, prompt: Sequence[tuple[int, str]]) -> None: ...
 
     def add(self, token_id: int, piece: str) -> str: ...
@@ -102,6 +110,10 @@ class _ByteLevel:
 
     def __init__(self) -> None:
         self._utf8 = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+    @property
+    def pending(self) -> bool:
+        return self._utf8.getstate()[0] != b""
 
     def start(self, prompt: Sequence[tuple[int, str]]) -> None:
         for token_id, piece in prompt:
@@ -146,6 +158,10 @@ class _Window:
         self._context: list[int] = []
         self._context_text = ""
         self._held: list[int] = []
+
+    @property
+    def pending(self) -> bool:
+        return bool(self._held)
 
     def start(self, prompt: Sequence[tuple[int, str]]) -> None:
         self._context = [token_id for token_id, _ in prompt]

@@ -17,7 +17,7 @@ from mini_engine.compute.kv_cache import PagedKVCache
 from mini_engine.compute.model import Model
 from mini_engine.compute.naive import generate_cached
 from mini_engine.compute.runner import ModelRunner
-from mini_engine.compute.sampler import GreedySampler
+from mini_engine.compute.sampler import Sampler
 from mini_engine.config import ModelConfig
 from mini_engine.control.request import Request
 from mini_engine.interfaces import Chunk, Schedule
@@ -130,7 +130,7 @@ class Bench:
             self.cache,
             build_batch,
             attention or PagedAttention(model.config, model.device),
-            GreedySampler(),
+            Sampler(),
             observe=lambda schedule, logits: self.logits.append(logits.clone()),
         )
         self.poison: float | None = None

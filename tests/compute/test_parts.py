@@ -13,7 +13,7 @@ from mini_engine.compute import kv_cache as kv_cache_module
 from mini_engine.compute.device import choose_device
 from mini_engine.compute.kv_cache import PagedKVCache, available_memory, choose_num_blocks
 from mini_engine.compute.random_model import SMOLLM2_135M, TINY_LLAMA
-from mini_engine.compute.sampler import GreedySampler
+from mini_engine.compute.sampler import Sampler
 from mini_engine.config import EngineConfig
 from mini_engine.control.request import Request
 
@@ -26,15 +26,15 @@ def requests(count: int) -> list[Request]:
 
 def test_greedy_takes_the_maximum_and_of_equals_the_lowest_id() -> None:
     logits = torch.tensor([[0.0, 3.0, 3.0, 1.0], [2.0, -1.0, 2.0, 2.0], [-4.0, -3.0, -2.0, -2.0]])
-    assert GreedySampler()(logits, requests(3)) == [1, 0, 2]
+    assert Sampler()(logits, requests(3)) == [1, 0, 2]
 
 
 def test_greedy_ties_in_a_large_vocabulary() -> None:
     """Rows long enough for vectorized and threaded kernels."""
     logits = torch.zeros(5, 49152)
-    assert GreedySampler()(logits, requests(5)) == [0] * 5
+    assert Sampler()(logits, requests(5)) == [0] * 5
     logits[2, 40000] = logits[2, 31] = 1.0
-    assert GreedySampler()(logits, requests(5)) == [0, 0, 31, 0, 0]
+    assert Sampler()(logits, requests(5)) == [0, 0, 31, 0, 0]
 
 
 @pytest.mark.parametrize("place", [0, 17, 49151])
@@ -42,13 +42,13 @@ def test_nan_names_the_request(place: int) -> None:
     logits = torch.randn(3, 49152, generator=torch.Generator().manual_seed(0))
     logits[1, place] = float("nan")
     with pytest.raises(ValueError, match="'r1' hold NaN"):
-        GreedySampler()(logits, requests(3))
+        Sampler()(logits, requests(3))
 
 
 def test_rows_and_requests_must_agree() -> None:
     with pytest.raises(ValueError, match="3 rows of logits for 2 requests"):
-        GreedySampler()(torch.zeros(3, 4), requests(2))
-    assert GreedySampler()(torch.zeros(0, 4), []) == []
+        Sampler()(torch.zeros(3, 4), requests(2))
+    assert Sampler()(torch.zeros(0, 4), []) == []
 
 
 def test_a_cache_too_large_names_the_numbers_and_the_knob() -> None:

@@ -14,11 +14,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from mini_engine.config import SamplingParams
 from mini_engine.control.prefix_cache import PrefixCache
 from mini_engine.engine import LLMEngine
 from mini_engine.interfaces import Chunk, Schedule
 from mini_engine.parts import EngineParts
+from mini_engine.sampling_params import SamplingParams
 from tests.control.shadow import ShadowKV
 
 VOCAB = 3

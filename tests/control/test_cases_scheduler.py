@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mini_engine.config import EngineConfig, SamplingParams
+from mini_engine.config import EngineConfig
 from mini_engine.control.request import Request
 from mini_engine.control.waiting import WaitingQueue
+from mini_engine.sampling_params import SamplingParams
 from tests.control.workloads import add, control_engine, free, run_to_end, scheduled
 
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from mini_engine.config import SamplingParams
 from mini_engine.control.block_pool import BlockPool
 from mini_engine.control.prefix_cache import PrefixCache
 from mini_engine.control.request import Request
 from mini_engine.engine import LLMEngine
 from mini_engine.interfaces import OutOfBlocks, Schedule
+from mini_engine.sampling_params import SamplingParams
 from tests.control.shadow import ShadowKV
 
 TOKENS = st.lists(st.integers(0, 1), min_size=1, max_size=14)

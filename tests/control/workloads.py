@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mini_engine.config import SamplingParams
 from mini_engine.engine import LLMEngine
 from mini_engine.interfaces import Schedule
 from mini_engine.outputs import RequestOutput
+from mini_engine.sampling_params import SamplingParams
 
 
 @dataclass

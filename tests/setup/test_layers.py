@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-BASE = {"config", "trace", "interfaces"}
+BASE = {"config", "sampling_params", "trace", "interfaces"}
 # What the modules of a room may import from mini_engine besides their own room.
 ROOMS = {
     "control": BASE,

@@ -1,0 +1,85 @@
+"""Owns min-p, top-k and top-p: which tokens a random draw may choose from.
+
+Sorting a whole vocabulary costs more than the rest of sampling together, so only the best few are
+sorted, and more of them for the few rows that need more. Compare `apply_top_k_top_p` in vLLM's
+`vllm/v1/sample/ops/topk_topp_sampler.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from mini_engine.sampling_params import SamplingParams
+
+HEAD = 128  # how many tokens are sorted at first
+WIDEN = 16  # and how many times as many where those are too few
+
+
+@dataclass(frozen=True)
+class Filters:
+    """One number per row: float32 or int64 [n]. Off is min_p 0, top_p 1, top_k vocab_size."""
+
+    min_p: Tensor
+    top_k: Tensor
+    top_p: Tensor
+    vocab_size: int
+
+    @classmethod
+    def of(cls, params: Sequence[SamplingParams], vocab_size: int, device: torch.device) -> Filters:
+        """The filters of these requests, one row each."""
+        top_k = [p.top_k if 0 < p.top_k < vocab_size else vocab_size for p in params]
+        return cls(
+            torch.tensor([p.min_p for p in params], device=device),
+            torch.tensor(top_k, device=device),
+            torch.tensor([p.top_p for p in params], device=device),
+            vocab_size,
+        )
+
+    @property
+    def active(self) -> Tensor:
+        """Which rows have any filter: bool [n]."""
+        return (self.min_p > 0) | (self.top_k < self.vocab_size) | (self.top_p < 1)
+
+    def rows(self, index: Tensor) -> Filters:
+        """Those of some rows."""
+        return Filters(self.min_p[index], self.top_k[index], self.top_p[index], self.vocab_size)
+
+
+def lowest_kept(logits: Tensor, filters: Filters, best: Tensor) -> Tensor:
+    """The smallest logit that each row's filters keep: [n].
+
+    logits [n, vocab_size], already divided by the temperature; best [n, k], the k best of each row,
+    falling. The best token always survives. Tokens with equal logits survive together, so the
+    result does not depend on their order.
+    """
+    width, vocab_size = best.shape[1], logits.shape[1]
+    log_total = logits.logsumexp(-1, keepdim=True)
+    lowest = _lowest_of(best, log_total, filters, is_all=width == vocab_size)
+    rows = (best[:, -1] >= lowest).nonzero().flatten()  # more may be kept than `best` shows
+    if len(rows) and width < vocab_size:
+        more = logits[rows].topk(min(WIDEN * width, vocab_size), dim=-1).values
+        lowest[rows] = lowest_kept(logits[rows], filters.rows(rows), more)
+    return lowest
+
+
+def _lowest_of(best: Tensor, log_total: Tensor, filters: Filters, *, is_all: bool) -> Tensor:
+    """The same as far as `best` shows it: right where it is above the last of them.
+
+    min-p comes first, then top-k; top-p counts the shares of what those two have left.
+    """
+    probabilities = (best - log_total).exp()  # [n, width]
+    rank = torch.arange(best.shape[1], device=best.device)
+    kept = probabilities >= filters.min_p[:, None] * probabilities[:, :1]
+    kept &= rank < filters.top_k[:, None]
+    probabilities = probabilities * kept
+    all_left = (filters.min_p == 0) & (filters.top_k == filters.vocab_size)
+    total = torch.where(all_left, 1.0, probabilities.sum(-1))[:, None]
+    cut_off = kept[:, -1] & ~all_left & (not is_all)  # min-p and top-k keep more: total is unknown
+    better = probabilities.cumsum(-1) - probabilities  # what all better tokens have together
+    kept &= (better < filters.top_p[:, None] * total) | (filters.top_p[:, None] == 1)
+    last = kept.sum(-1, keepdim=True).clamp(min=1) - 1
+    return torch.where(cut_off, best[:, -1], best.gather(-1, last).squeeze(-1))
