@@ -36,6 +36,10 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--device", choices=DEVICES, default="auto")
     parser.add_argument("--dtype", choices=DTYPES, default="float32")
     parser.add_argument("--max-tokens", type=int, default=256, help="most tokens of an answer")
+    parser.add_argument("--temperature", type=float, default=0.0, help="0, the default, is greedy")
+    parser.add_argument("--top-p", type=float, default=1.0, help="draw from this share of the best")
+    parser.add_argument("--seed", type=int, help="draw the same again")
+    parser.add_argument("--stop", action="append", default=[], help="end at this text; repeatable")
     parser.add_argument("--raw", action="store_true", help="complete the text, no chat template")
     parser.add_argument("--trace", action="store_true", help="show what each step scheduled")
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
@@ -68,7 +72,13 @@ def describe_step(record: StepRecord, budget: int) -> str:
 
 def serve_prompts(engine: LLMEngine, args: argparse.Namespace) -> dict[str, Any]:
     """Run all prompts together; a single one streams to standard output while it is made."""
-    params = SamplingParams(max_tokens=args.max_tokens)
+    params = SamplingParams(
+        max_tokens=args.max_tokens,
+        temperature=args.temperature,
+        top_p=args.top_p,
+        seed=args.seed,
+        stop=tuple(args.stop),
+    )
     ids = [
         engine.add_request(prompt if args.raw else engine.chat_prompt(prompt), params)
         for prompt in args.prompt
