@@ -32,11 +32,29 @@ class Case:
 
 @dataclass(frozen=True)
 class Difference:
-    """What is wrong with an answer, as lines to read: expected, got, where, state before."""
+    """What is wrong with an answer, as lines to read: expected, got, where, state before.
+
+    `table` holds both schedules side by side, as text, around the engine's step `step`.
+    """
 
     lines: tuple[str, ...]
     status: Status = "wrong"
     frames: tuple[Frame, ...] = ()
+    table: tuple[str, ...] = ()
+    step: int | None = None
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Further runs of a check's `execute` on another payload, after the first answer is known.
+
+    `theirs` runs the learner's part and raises ChildFailed if it gives no answer; `ours` runs the
+    reference's. What a payload tells the learner's process must change no verdict in its favour.
+    """
+
+    theirs: Callable[[Any], Any]
+    ours: Callable[[Any], Any]
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -49,7 +67,9 @@ class Check:
     no expected value. `normalize(case, answer)` brings legal variety to one form. `compare(case,
     expected, got)` returns a Difference, or None if the answer is right. `needs` holds "torch",
     "cuda", "smollm2". A `last` check runs only when all contract checks before it passed.
-    The time limit is `limit_s`, or 20 times what the reference took if that is more.
+    The time limit is `limit_s`, or 20 times what the reference took if that is more. `look(case,
+    expected, got, ask)`, where there is one, decides in the place of `compare` and may ask for
+    further runs. `fingerprint(answer)` is what two runs of one known mistake have in common.
     """
 
     name: str
@@ -62,6 +82,8 @@ class Check:
     needs: tuple[str, ...] = ()
     last: bool = False
     limit_s: float = 5.0
+    look: Callable[[Case, Any, Any, Ask], Difference | None] | None = None
+    fingerprint: Callable[[Any], Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -136,6 +158,8 @@ class CheckResult:
     case: Case | None = None
     case_number: int = 0
     lines: list[str] = field(default_factory=list)
+    table: tuple[str, ...] = ()
+    step: int | None = None
     mistake: str | None = None
     frames: tuple[Frame, ...] = ()
     output: str = ""

@@ -17,6 +17,7 @@ from judge import practice
 from judge.api import FAILED, Exercise, ExerciseResult
 from judge.doctor import missing_models
 from judge.exercises import find
+from judge.models import chosen
 from judge.progress import Progress, write_atomically
 from judge.report import LABELS, SCRIPT, counts
 from judge.runner import Grader, Options, learner_source
@@ -37,13 +38,11 @@ def grade(name: str, *, model: str = "tiny") -> None:
     """Grade an exercise, a topic or a chapter and show the verdicts as tables.
 
     The file is read afresh, in a process of its own. `model` "smollm2" also runs the checks on
-    SmolLM2.
+    SmolLM2; the path of a model's folder runs them on that model.
     """
-    if model not in ("tiny", "smollm2"):
-        raise ValueError(f"model must be tiny or smollm2, got {model!r}")
+    models, real = chosen(model)
     folder = practice.folder()
-    models = ("tiny",) if model == "tiny" else ("tiny", "smollm2")
-    options = Options(seed=SEED, models=models, missing=missing_models())
+    options = Options(seed=SEED, models=models, real=real, missing=missing_models(real))
     progress = Progress(folder)
     with Workers() as workers:
         for exercise in find(name):
@@ -51,7 +50,7 @@ def grade(name: str, *, model: str = "tiny") -> None:
             code = progress.code(exercise)
             result = Grader(exercise, learner_source(exercise, file), options, workers).run()
             if folder.own:
-                progress.record(result, code)
+                progress.record(result, code, smollm2=real is None)
                 progress.save()
             _display(verdict_html(result))
 

@@ -42,7 +42,7 @@ def test_grade_shows_a_table_and_returns_nothing(
     assert len(shown) == 1
     assert "NOT STARTED" in shown[0]
     assert "practice/life.py" in shown[0]
-    with pytest.raises(ValueError, match="model must be"):
+    with pytest.raises(ValueError, match="give tiny, smollm2 or the folder"):
         notebook.grade("life.prefill-chunks", model="large")
 
 
