@@ -31,17 +31,31 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Schedules:
+    """The traces of the reference and of the learner's engine, and the step that matters.
+
+    `lines` show the steps around it side by side, as text. `stopped`: the learner's engine raised
+    in the step after its last record.
+    """
+
+    expected: Sequence[Any]
+    got: Sequence[Any]
+    step: int
+    lines: tuple[str, ...]
+    stopped: bool = False
+
+
+@dataclass(frozen=True)
 class Difference:
     """What is wrong with an answer, as lines to read: expected, got, where, state before.
 
-    `table` holds both schedules side by side, as text, around the engine's step `step`.
+    `schedules` are those of both sides, where the part ran inside the engine.
     """
 
     lines: tuple[str, ...]
     status: Status = "wrong"
     frames: tuple[Frame, ...] = ()
-    table: tuple[str, ...] = ()
-    step: int | None = None
+    schedules: Schedules | None = None
 
 
 @dataclass(frozen=True)
@@ -158,8 +172,7 @@ class CheckResult:
     case: Case | None = None
     case_number: int = 0
     lines: list[str] = field(default_factory=list)
-    table: tuple[str, ...] = ()
-    step: int | None = None
+    schedules: Schedules | None = None
     mistake: str | None = None
     frames: tuple[Frame, ...] = ()
     output: str = ""

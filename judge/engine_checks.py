@@ -14,7 +14,7 @@ from judge.compare import show
 from judge.engine_report import prompt_length
 from judge.engine_verdict import fingerprint, look, tokens_and_trace
 from judge.models import REAL
-from judge.schedule_table import schedule_table
+from judge.schedule_table import side_by_side
 from judge.wire import Raised
 
 __all__ = [
@@ -91,14 +91,24 @@ def same_schedule(case: Case, expected: Any, got: Any) -> Difference | None:
     for want, have in zip(ours, theirs, strict=False):
         for name in POLICY:
             if want[name] != have[name]:
-                line = f"step {want['step']}, {name}: expected {want[name]}, got {have[name]}"
-                table = schedule_table(ours, theirs, want["step"])
-                return Difference((place, line), table=table, step=want["step"])
+                line = f"step {want['step']}, {name}: {_unlike(want[name], have[name])}"
+                schedules = side_by_side(ours, theirs, want["step"])
+                return Difference((place, line), schedules=schedules)
     if len(ours) != len(theirs):
         step = min(len(ours), len(theirs))
         lines = (place, f"expected {len(ours)} steps, got {len(theirs)}")
-        return Difference(lines, table=schedule_table(ours, theirs, step), step=step)
+        return Difference(lines, schedules=side_by_side(ours, theirs, step))
     return None
+
+
+def _unlike(want: Any, have: Any) -> str:
+    """Where two values of a step differ; of mappings only the first entry that does."""
+    if isinstance(want, dict) and isinstance(have, dict):
+        for key in (*want, *have):
+            if want.get(key) != have.get(key):
+                mine, yours = (show(part.get(key, "none"), 40) for part in (want, have))
+                return f"{key}: expected {mine}, got {yours}"
+    return f"expected {show(want, 100)}, got {show(have, 100)}"
 
 
 def control_plane_checks() -> tuple[Check, Check]:

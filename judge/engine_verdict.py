@@ -20,7 +20,7 @@ from judge.compare import about_raised, show
 from judge.engine_invariants import broken_invariant, leak
 from judge.engine_report import Output, Words
 from judge.sandbox import ChildFailed
-from judge.schedule_table import first_difference, schedule_table
+from judge.schedule_table import first_difference, side_by_side
 from judge.wire import Raised
 
 
@@ -56,8 +56,8 @@ def _verdict(case: Case, expected: Any, got: Any, ask: Ask | None) -> Difference
     problem = _illegal(case, expected, got)
     if problem is not None:
         step, line = problem
-        table = schedule_table(expected["trace"], got["trace"], step)
-        return Difference((place, line), table=table, step=step)
+        schedules = side_by_side(expected["trace"], got["trace"], step)
+        return Difference((place, line), schedules=schedules)
     first = free_running(expected, got, tie_band.FLOOR)
     if first.clean:
         return None
@@ -159,8 +159,8 @@ def _stopped(case: Case, expected: Any, got: Raised, ask: Ask | None) -> Differe
     earlier = first_difference(expected["trace"][:step], trace[:step])
     if earlier is not None and earlier < step:
         lines.append(f"the schedules differ first in step {earlier}")
-    table = schedule_table(expected["trace"], trace, step, stopped=True)
-    return Difference(tuple(lines), "error", got.frames, table=table, step=step)
+    schedules = side_by_side(expected["trace"], trace, step, stopped=True)
+    return Difference(tuple(lines), "error", got.frames, schedules=schedules)
 
 
 def _trace_of(answer: Any) -> Any:
@@ -196,8 +196,8 @@ def _explained(case: Case, expected: Any, got: Any, ask: Ask | None) -> Differen
     lines += engine_report.place_lines(case.payload, expected["trace"], theirs["trace"], output)
     if ask is not None and forced is not None and "tops" in expected:
         lines += layers.bisect(case, expected, forced[0].wrong or [output], ask)
-    table = schedule_table(expected["trace"], theirs["trace"], output.step)
-    return Difference(tuple(lines), table=table, step=output.step)
+    schedules = side_by_side(expected["trace"], theirs["trace"], output.step)
+    return Difference(tuple(lines), schedules=schedules)
 
 
 def _forced_pass(

@@ -21,7 +21,9 @@ from judge.models import chosen
 from judge.progress import Progress, write_atomically
 from judge.report import LABELS, SCRIPT, counts
 from judge.runner import Grader, Options, learner_source
+from judge.schedule_table import records
 from judge.workers import Workers
+from mini_engine.show.schedule_diff import schedule_diff
 
 SEED = 0  # fixed, so that a chapter's output is the same in every run
 STYLE = (
@@ -70,7 +72,7 @@ def verdict_html(result: ExerciseResult) -> str:
     if result.status == "not started":
         text += _note([f"not started yet: open practice/{exercise.file}, {_symbols(exercise)}"])
     elif result.first_failure is not None:
-        text += _note(_failure_lines(result))
+        text += _note(_failure_lines(result)) + _schedules_html(result)
     return text
 
 
@@ -89,6 +91,18 @@ def _failure_lines(result: ExerciseResult) -> list[str]:
     lines.append(f"next hint: {SCRIPT} {result.exercise.id} --hint")
     lines.append(f"repeat: {SCRIPT} {result.exercise.id} --only {failed.check.name} --seed {SEED}")
     return lines
+
+
+def _schedules_html(result: ExerciseResult) -> str:
+    """Both schedules as a picture, where the part ran inside the engine."""
+    found = result.first_failure.schedules if result.first_failure else None
+    if found is None:
+        return ""
+    try:
+        expected, got = records(found.expected), records(found.got)
+    except ValueError:  # a part of the learner's made it; as text it has been shown
+        return _note(found.lines)
+    return schedule_diff(expected, got, found.step, stopped=found.stopped).html
 
 
 def predict(

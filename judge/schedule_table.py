@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from judge.api import Schedules
 from judge.compare import show
+from mini_engine.trace import StepRecord
 
+BLANK = dataclasses.asdict(StepRecord(step=0))
 BEFORE, AFTER = 2, 1
 WIDTH = 42  # of a column
 SHOWN = ("scheduled", "computed", "cached", "preempted", "finished", "free_blocks")
@@ -15,13 +19,18 @@ SAME = "the same"
 LEGEND = "r0 8+4: of request-0, 8 tokens were computed before the step and 4 in it"
 
 
+def side_by_side(
+    expected: Sequence[Any], got: Sequence[Any], step: int, *, stopped: bool = False
+) -> Schedules:
+    """Both traces with their table. Raises what a trace of an impossible form leads to."""
+    lines = schedule_table(expected, got, step, stopped=stopped)
+    return Schedules(expected, got, step, lines, stopped)
+
+
 def schedule_table(
     expected: Sequence[Any], got: Sequence[Any], step: int, *, stopped: bool = False
 ) -> tuple[str, ...]:
-    """Lines: the steps around `step`, expected and yours; "!" where they differ.
-
-    `stopped` says that the learner's engine raised in the step after its last record.
-    """
+    """Lines: the steps around `step`, expected and yours; "!" where they differ."""
     ours, theirs = ({r["step"]: r for r in trace} for trace in (expected, got))
     last = max(theirs, default=-1)
     rows = [("", "step", "expected", "yours")]
@@ -44,6 +53,24 @@ def schedule_table(
     for row in rows:
         lines += _wrapped(*row)
     return tuple(lines)
+
+
+def records(trace: Sequence[Any]) -> list[StepRecord]:
+    """A trace as records. Raises ValueError if a field holds what no step record holds."""
+    made = []
+    for fields in trace:
+        if not isinstance(fields, dict) or fields.keys() != BLANK.keys():
+            raise ValueError(f"no step record: {show(fields)}")
+        for name, value in fields.items():
+            filled = isinstance(BLANK[name], (list, dict))
+            if filled and (type(value) is not type(BLANK[name]) or not _all_text(value)):
+                raise ValueError(f"step {show(fields['step'])}: {name} is {show(value)}")
+        made.append(StepRecord(**fields))
+    return made
+
+
+def _all_text(names: Any) -> bool:
+    return all(type(name) is str for name in names)
 
 
 def differences(mine: Any, yours: Any) -> list[str]:

@@ -26,7 +26,7 @@ def failure(exercise_id: str, mutant: str, check: str, seed: int = 0) -> tuple[C
     source = learner_source(exercise, MUTANTS / exercise_id / mutant)
     result = Grader(exercise, source, Options(seed=seed, models=("tiny",), only=check)).run()
     (found,) = result.results
-    return found, "\n".join([*explain(result, found, verbose=False), *found.table])
+    return found, "\n".join(explain(result, found, verbose=False))
 
 
 def test_a_wrong_function_is_bisected_to_layer_and_position() -> None:
@@ -44,7 +44,8 @@ def test_a_wrong_function_is_bisected_to_layer_and_position() -> None:
         "layer 0: K differs first, at position 8: ",
     ):
         assert words in said, said
-    assert found.step == 1
+    assert found.schedules is not None
+    assert found.schedules.step == 1
 
 
 def test_keys_in_the_wrong_slot_are_told_from_wrong_keys(tmp_path: Path) -> None:
@@ -83,8 +84,9 @@ def test_an_engine_that_stops_shows_both_schedules_up_to_there() -> None:
 def test_another_policy_shows_the_step_side_by_side() -> None:
     found, said = failure("paged-kv.block-pool", "pops_from_the_end.py", "engine-schedule")
     assert found.check.kind == "policy"
-    assert found.table[1].split() == ["step", "expected", "yours"]
-    assert any(line.startswith(">!") for line in found.table), said
+    assert found.schedules is not None
+    assert found.schedules.lines[1].split() == ["step", "expected", "yours"]
+    assert any(line.startswith(">!") for line in found.schedules.lines), said
     assert "the same" in said
 
 
