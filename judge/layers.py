@@ -40,13 +40,13 @@ def bisect(case: Case, expected: Any, wrong: Sequence[Output], ask: Ask) -> list
         return [f"run once more to look into its layers, it gave no answer: {failure.lines[0]}"]
     if isinstance(theirs, Raised):
         return [f"run once more to look into its layers, it stopped: {show(theirs)}"]
-    return compared(ask.ours(payload)["record"], theirs["record"], case.payload)
+    return compared(ask.ours(payload)["record"], theirs["record"])
 
 
-def compared(ours: Any, theirs: Any, payload: Any) -> list[str]:
+def compared(ours: Any, theirs: Any) -> list[str]:
     """Lines on two records of one output."""
     forms = [
-        f"the {kind} of the layers is {show(theirs['forms'].get(kind))}, expected {form}"
+        f"the {kind} of the layers is {theirs['forms'].get(kind)}, expected {form}"
         for kind, form in ours["forms"].items()
         if theirs["forms"].get(kind) != form
     ]
@@ -63,7 +63,7 @@ def compared(ours: Any, theirs: Any, payload: Any) -> list[str]:
                 return [*forms, _line(layer, kind, *found)]
     return [
         *forms,
-        f"K, V and attention output agree in all {num_layers} layers for this request: what "
+        f"K, V and attention output agree in all {num_layers} layers for this request; what "
         "differs comes after the layers, or is too small to tell",
     ]
 

@@ -14,7 +14,7 @@ from judge.api import Case
 
 REAL = "smollm2"
 NAMES = ("tiny", REAL)
-LEAST_POSITIONS = 64  # the longest request of a check on a real model, rounded up
+LEAST_POSITIONS = 256  # max_model_len of --mine; the checks need less
 LABEL = "SmolLM2"
 
 
@@ -62,8 +62,8 @@ def real_model(text: str) -> RealModel:
         raise ValueError(f"the model {text!r}: {error}") from error
     if config.max_position_embeddings < LEAST_POSITIONS:
         raise ValueError(
-            f"the model {text!r} has {config.max_position_embeddings} positions, the checks need "
-            f"{LEAST_POSITIONS}"
+            f"the model {text!r} has {config.max_position_embeddings} positions, the judge "
+            f"needs {LEAST_POSITIONS}"
         )
     return RealModel(folder, config.vocab_size)
 

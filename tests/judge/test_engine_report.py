@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from judge import schedule_table, tie_band
-from judge.api import CheckResult
+from judge import layers, schedule_table, tie_band, wire
+from judge.api import Ask, CheckResult
 from judge.engine_report import near_tie
 from judge.exercises import find
 from judge.report import explain
@@ -174,6 +175,62 @@ def test_the_noise_is_measured_over_other_batches_chunks_and_caches() -> None:
     assert [other["options"]["max_num_batched_tokens"] for other in others] == [1, 12, 4, 4]
     assert others[2]["options"]["enable_prefix_caching"] is False
     assert [request["step"] for request in others[3]["requests"]] == [0, 7]
+
+
+def test_the_noise_of_a_real_model_is_measured_once_and_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINI_ENGINE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    payload = {
+        "model": str(tmp_path),
+        "requests": [{"id": "a", "prompt": [1], "max_tokens": 1, "step": 0}],
+        "options": {"max_num_batched_tokens": 4},
+    }
+    expected = {"outputs": {"a": [[5], "length"]}, "tops": {"a": [[[5, 6, 7], [3.0, 2.0, 1.0]]]}}
+    runs = []
+
+    def noisy(other: object) -> object:
+        runs.append(other)
+        return {"tops": {"a": [[[5, 6, 7], [3.0, 2.0, 1.0 + 2**-10]]]}}
+
+    ask = Ask(theirs=noisy, ours=noisy)
+    for _ in range(2):
+        assert tie_band.tie_band(payload, expected, ask) == pytest.approx(20 * 2**-10)
+        assert len(runs) == 4
+    assert all(run["force"] == {"a": [5]} for run in runs)
+    (tmp_path / "model.safetensors").write_bytes(b"other weights")
+    tie_band.tie_band(payload, expected, ask)
+    assert len(runs) == 8
+    (tmp_path / "cache/tie-bands.json").write_text("{", encoding="utf-8")
+    tie_band.tie_band(payload, expected, ask)
+    assert len(runs) == 12
+
+
+def test_other_shapes_and_dtypes_of_a_layer_get_their_own_sentence() -> None:
+    def layers_of(form: str) -> dict[str, object]:
+        rows = np.zeros((1, 2, 4))
+        return wire.copy(
+            {
+                "rows": dict.fromkeys(layers.KINDS, rows),
+                "seen": dict.fromkeys(layers.KINDS, rows[..., 0] == 0),
+                "forms": {"attention output": form},
+            }
+        )
+
+    want, have = layers_of("float32, [4, 16] per token, on cpu"), layers_of("float64, ...")
+    lines = layers.compared(want, have)
+    assert lines[0].startswith("the attention output of the layers is float64")
+    assert "agree in all 1 layers" in lines[1]
+    rows = np.zeros((1, 2, 4))
+    rows[0, 1] = np.nan
+    have["rows"]["V"] = wire.copy(rows)
+    assert (
+        "layer 0: K agrees, V differs first, at position 1: it is NaN"
+        in (layers.compared(want, have)[1])
+    )
+    with pytest.raises(ValueError, match="a record of 3 dimensions"):
+        layers.compared(want, {**have, "rows": dict.fromkeys(layers.KINDS, 7)})
 
 
 def record(step: int, **fields: object) -> dict[str, object]:
