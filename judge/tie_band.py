@@ -102,11 +102,10 @@ def variants(payload: Any) -> Iterator[Any]:
     options = payload["options"]
     budget = options["max_num_batched_tokens"]
     cached = options.get("enable_prefix_caching", True)
-    for change in (
-        {"max_num_batched_tokens": max(1, budget // 3)},
-        {"max_num_batched_tokens": 3 * budget},
-        {"enable_prefix_caching": not cached},
-    ):
+    changes = [{"max_num_batched_tokens": 3 * budget}, {"enable_prefix_caching": not cached}]
+    if options.get("enable_chunked_prefill", True):  # else a prompt must fit the budget
+        changes.append({"max_num_batched_tokens": max(1, budget // 3)})
+    for change in changes:
         yield {**payload, "options": {**options, **change}}
     yield {**payload, "requests": _one_by_one(payload["requests"], budget)}
 

@@ -10,7 +10,7 @@ import pytest
 
 from judge import layers, schedule_table, tie_band, wire
 from judge.api import Ask, CheckResult
-from judge.engine_report import near_tie
+from judge.engine_report import Output, near_tie, place_lines, token_line
 from judge.exercises import find
 from judge.report import explain
 from judge.runner import Grader, Options, learner_source
@@ -172,9 +172,12 @@ def test_the_noise_is_measured_over_other_batches_chunks_and_caches() -> None:
         "options": {"max_num_batched_tokens": 4},
     }  # fmt: skip
     others = list(tie_band.variants(payload))
-    assert [other["options"]["max_num_batched_tokens"] for other in others] == [1, 12, 4, 4]
-    assert others[2]["options"]["enable_prefix_caching"] is False
+    assert [other["options"]["max_num_batched_tokens"] for other in others] == [12, 4, 1, 4]
+    assert others[1]["options"]["enable_prefix_caching"] is False
     assert [request["step"] for request in others[3]["requests"]] == [0, 7]
+    payload["options"]["enable_chunked_prefill"] = False
+    budgets = [other["options"]["max_num_batched_tokens"] for other in tie_band.variants(payload)]
+    assert min(budgets) == 4  # a smaller one would be refused
 
 
 def test_the_noise_of_a_real_model_is_measured_once_and_remembered(
@@ -246,3 +249,30 @@ def test_long_steps_are_wrapped_and_short_ids_are_kept() -> None:
     assert max(map(len, lines)) < 100
     assert "A 0+2, B preempted; free 4" in "\n".join(lines)
     assert schedule_table.schedule_table([], [], 0) == ()
+
+
+def test_cached_computed_block_and_slot_are_told_for_both_sides() -> None:
+    def trace(hit: int, table: list[int]) -> list[dict[str, object]]:
+        ours = {"block_tables": {"A": table}, "resumed": [], "sampled": {}}
+        return [
+            record(2, preempted=["A"], **{**ours, "block_tables": {}}),
+            record(4, scheduled={"A": 9 - hit, "B": 1}, computed={"A": hit, "B": 3},
+                   cached={"A": hit}, **{**ours, "resumed": ["A"], "sampled": {"A": 5}}),
+        ]  # fmt: skip
+
+    payload = {"options": {"block_size": 4}, "requests": [{"id": "A", "prompt": [1] * 9}]}
+    wrong = Output("A", 0, 4, 5, 6)
+    assert token_line(payload, wrong, str).endswith("expected 5, got 6")
+    lines = place_lines(payload, trace(4, [0, 7, 3]), trace(8, [0, 7, 2]), wrong)
+    assert lines == [
+        "it was preempted in step 2 and resumed in step 4 with computed=4",
+        "  yours: it was preempted in step 2 and resumed in step 4 with computed=8",
+        "step 4 computed 5 tokens of it, positions 4 to 8; 4 were in the cache, 4 of them from a "
+        "prefix hit; 1 other request ran beside it",
+        "  yours: step 4 computed 1 token of it, at position 8; 8 were in the cache, 8 of them "
+        "from a prefix hit; 1 other request ran beside it",
+        "the row sampled is position 8: entry 2 of the block table [0, 7, 3], so block 3, slot 12",
+        "  yours: the row sampled is position 8: entry 2 of the block table [0, 7, 2], so block "
+        "2, slot 8",
+    ]
+    assert place_lines(payload, trace(4, [0, 7, 3]), [], wrong)[1] == "  yours: never"
