@@ -51,7 +51,7 @@ def margin(top: Any) -> float:
 def near_tie(top: Any, token: Any, band: float) -> bool:
     """Whether a token's logit lies within `band` of the best, as the reference computed both."""
     known = dict(zip(*top, strict=True))
-    return token in known and max(known.values()) - known[token] < band
+    return type(token) is int and token in known and max(known.values()) - known[token] < band
 
 
 def token_line(payload: Any, wrong: Output, words: Words) -> str:

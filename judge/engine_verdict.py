@@ -141,9 +141,18 @@ def _explained(case: Case, expected: Any, got: Any, ask: Ask | None) -> Differen
         lines += [f"teacher-forced: {line}" for line in died.lines]
     lines += engine_report.place_lines(case.payload, expected["trace"], theirs["trace"], output)
     if ask is not None and forced is not None and "tops" in expected:
-        lines += layers.bisect(case, expected, forced[0].wrong or [output], ask)
+        lines += _layer_lines(case, expected, output, forced[0], ask)
     schedules = side_by_side(expected["trace"], theirs["trace"], output.step)
     return Difference(tuple(lines), schedules=schedules)
+
+
+def _layer_lines(case: Case, expected: Any, output: Output, forced: Pass, ask: Ask) -> list[str]:
+    """The bisection, of the first output that is wrong with the right tokens before it."""
+    first = forced.wrong[0] if forced.wrong else output
+    lines = layers.bisect(case, expected, first, ask)
+    if (first.request_id, first.number) == (output.request_id, output.number):
+        return lines
+    return [f"before {_names([first])}: {line}" for line in lines]
 
 
 def _forced_pass(

@@ -7,7 +7,6 @@ same tokens before it; what is compared are the sketches of `engine_record`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,8 @@ KINDS = ("K", "V", "cached K", "cached V", "attention output")  # in the order o
 ALIKE = 1e-4  # relative; float32 in another order of summation stays well below
 
 
-def bisect(case: Case, expected: Any, wrong: Sequence[Output], ask: Ask) -> list[str]:
-    """Lines on the first layer that differs on the way to the first wrong output."""
-    output = wrong[0]
+def bisect(case: Case, expected: Any, output: Output, ask: Ask) -> list[str]:
+    """Lines on the first layer that differs on the way to a wrong output."""
     payload = {
         **case.payload,
         "force": {request: tokens for request, (tokens, _) in expected["outputs"].items()},

@@ -53,12 +53,13 @@ def _compared(expected: Any, own: Any, theirs: Any, band: float, *, to_the_end: 
             if number < len(ours) and number < len(tops):
                 off = tie_band.apart(ours[number], tops[number])
             compared, furthest = compared + 1, max(furthest, off)
+            right = type(found) is type(want) and found == want  # True is not 1
             tied = number < len(ours) and engine_report.near_tie(ours[number], found, band)
-            if off > band or (want != found and not tied):
+            if off > band or not (right or tied):
                 wrong.append(output)
-            elif want != found:
+            elif not right:
                 ties.append(output)
-            if want != found and not to_the_end:
+            if not right and not to_the_end:
                 break
     wrong.sort(key=lambda output: output.step)
     return Pass(wrong, ties, furthest, compared)

@@ -12,6 +12,7 @@ from judge import layers, schedule_table, tie_band, wire
 from judge.api import Ask, CheckResult
 from judge.engine_report import Output, near_tie, place_lines, token_line
 from judge.exercises import find
+from judge.passes import free_running
 from judge.report import explain
 from judge.runner import Grader, Options, learner_source
 from judge.sandbox import ROOT
@@ -142,6 +143,14 @@ def test_a_second_pass_that_stops_is_a_failure(tmp_path: Path) -> None:
     assert "with the reference's tokens put in, your engine stopped: AssertionError: too many" in (
         "\n".join(result.results[0].lines)
     )
+
+
+def test_what_is_no_int_is_no_token() -> None:
+    expected = {"outputs": {"A": [[1, 2], "length"]}, "trace": []}
+    for have in ([True, 2], [1, 2.0], [1, None], [1]):
+        found = free_running(expected, {"outputs": {"A": [have, "length"]}}, 1e-3)
+        assert len(found.wrong) == 1, have
+    assert free_running(expected, {"outputs": {"A": [[1, 2], "length"]}}, 1e-3).clean
 
 
 def test_only_tokens_inside_the_band_are_near_ties() -> None:
