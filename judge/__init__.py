@@ -26,7 +26,10 @@ How to write an exercise
    - `kind` is "contract" (must hold) or "policy" (reported apart, fails nothing). `needs` holds
      "torch", "cuda", "tiny", "smollm2". `last=True` runs once everything before it passed.
    - Checks inside the engine come from `judge.engine_checks` and run in `judge.engine_run`, with
-     `EngineParts(slot=part)`.
+     `EngineParts(slot=part)`; those of tensor functions come from `judge.tensor_checks`. A check of
+     your own gets the same report, second pass and bisection with `look=engine_verdict.look` and
+     its `fingerprint`, if its `execute` ends in `engine_watch.run`. A check that needs "smollm2"
+     has the model's name in its payload under "model": `--model FOLDER` puts another in its place.
 4. **Hints.** Three: a question, the invariant, pseudocode. No line of the reference (tested).
 5. **Mistakes.** `Mistake(name, parts={symbol: "judge.mistakes.MODULE:name"})`, a wrong
    implementation; see `judge.diagnosis` for when its name is shown. `Case.notes["if_timeout"]` is

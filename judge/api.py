@@ -31,12 +31,44 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Schedules:
+    """The traces of the reference and of the learner's engine, and the step that matters.
+
+    `lines` show the steps around it side by side, as text. `stopped`: the learner's engine raised
+    in the step after its last record.
+    """
+
+    expected: Sequence[Any]
+    got: Sequence[Any]
+    step: int
+    lines: tuple[str, ...]
+    stopped: bool = False
+
+
+@dataclass(frozen=True)
 class Difference:
-    """What is wrong with an answer, as lines to read: expected, got, where, state before."""
+    """What is wrong with an answer, as lines to read: expected, got, where, state before.
+
+    `schedules` are those of both sides, where the part ran inside the engine.
+    """
 
     lines: tuple[str, ...]
     status: Status = "wrong"
     frames: tuple[Frame, ...] = ()
+    schedules: Schedules | None = None
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Further runs of a check's `execute` on another payload, after the first answer is known.
+
+    `theirs` runs the learner's part and raises ChildFailed if it gives no answer; `ours` runs the
+    reference's. What a payload tells the learner's process must change no verdict in its favour.
+    """
+
+    theirs: Callable[[Any], Any]
+    ours: Callable[[Any], Any]
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -49,7 +81,9 @@ class Check:
     no expected value. `normalize(case, answer)` brings legal variety to one form. `compare(case,
     expected, got)` returns a Difference, or None if the answer is right. `needs` holds "torch",
     "cuda", "smollm2". A `last` check runs only when all contract checks before it passed.
-    The time limit is `limit_s`, or 20 times what the reference took if that is more.
+    The time limit is `limit_s`, or 20 times what the reference took if that is more. `look(case,
+    expected, got, ask)`, where there is one, decides in the place of `compare` and may ask for
+    further runs. `fingerprint(answer)` is what two runs of one known mistake have in common.
     """
 
     name: str
@@ -62,6 +96,8 @@ class Check:
     needs: tuple[str, ...] = ()
     last: bool = False
     limit_s: float = 5.0
+    look: Callable[[Case, Any, Any, Ask], Difference | None] | None = None
+    fingerprint: Callable[[Any], Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -136,6 +172,7 @@ class CheckResult:
     case: Case | None = None
     case_number: int = 0
     lines: list[str] = field(default_factory=list)
+    schedules: Schedules | None = None
     mistake: str | None = None
     frames: tuple[Frame, ...] = ()
     output: str = ""

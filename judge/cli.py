@@ -22,6 +22,7 @@ from judge.backups import NotChanged
 from judge.commands import show
 from judge.commands.grade import grade, seed_of_failure, start_from
 from judge.exercises import find
+from judge.models import RealModel, chosen
 from judge.progress import Progress
 from judge.reference import JudgeFault
 from judge.report import SCRIPT, Reporter
@@ -46,8 +47,9 @@ def parser() -> argparse.ArgumentParser:
     add("--only", metavar="CHECK", help="only the checks whose names contain this")
     add("--seed", type=int, help="repeat the cases of an earlier run")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    add("--model", choices=("tiny", "smollm2"), help="tiny: leave SmolLM2 out; smollm2: run it "
-        "again although it passed with this code")  # fmt: skip
+    add("--model", metavar="tiny|smollm2|FOLDER", help="tiny: leave SmolLM2 out; smollm2: run it "
+        "again although it passed with this code; FOLDER: a Hugging Face model of the Llama or "
+        "Qwen3 family in SmolLM2's place")  # fmt: skip
     add("--json", action="store_true", help="the verdict as JSON")
     add("--no-color", action="store_true")
     add("-v", "--verbose", action="store_true", help="all frames of a traceback, not only yours")
@@ -110,6 +112,7 @@ def _run(args: argparse.Namespace, reporter: Reporter) -> int:
         from judge.doctor import examine
 
         return examine(reporter)
+    _, real = chosen(args.model)  # an unusable --model is an error before anything is graded
     folder = practice.folder()
     if args.update:
         from judge.commands.update import update
@@ -129,7 +132,7 @@ def _run(args: argparse.Namespace, reporter: Reporter) -> int:
     if args.list:
         return show.list_exercises(progress, reporter)
     if any(getattr(args, name) for name in FOR_ONE):
-        return _about_one(_one(args, progress), args, progress, reporter)
+        return _about_one(_one(args, progress), args, progress, reporter, real)
     if args.start:
         return grade(start_from(args.start), args, progress, reporter)
     if args.target is None:
@@ -153,7 +156,11 @@ def _one(args: argparse.Namespace, progress: Progress) -> Exercise:
 
 
 def _about_one(
-    exercise: Exercise, args: argparse.Namespace, progress: Progress, reporter: Reporter
+    exercise: Exercise,
+    args: argparse.Namespace,
+    progress: Progress,
+    reporter: Reporter,
+    real: RealModel | None,
 ) -> int:
     folder = progress.folder
     if args.hint:
@@ -170,7 +177,7 @@ def _about_one(
         from judge.closer import debug, repro
 
         seed = args.seed if args.seed is not None else seed_of_failure(progress, exercise)
-        options = Options(seed=seed, only=args.debug or args.repro, device=args.device)
+        options = Options(seed=seed, only=args.debug or args.repro, device=args.device, real=real)
         closer = debug if args.debug else repro
         return closer(exercise, folder, options, reporter)
     return grade([exercise], args, progress, reporter)

@@ -65,9 +65,30 @@ def debug(exercise: Exercise, folder: practice.Folder, options: Options, reporte
         )
         (expected,) = reference.answers(check, [case])
     difference = Grader(exercise, source, options).judge(check, case, expected, got)
-    for line in difference.lines if difference else ("the answer is right",):
+    if difference is None:
+        reporter.line("  the answer is right")
+        return 0
+    lines = list(difference.lines)
+    if check.look is not None and found.lines:  # graded before, with further runs
+        lines = [*found.lines, *(found.schedules.lines if found.schedules else ())]
+    for line in unsaid(lines, check, case):
         reporter.line(f"  {line}")
-    return 1 if difference else 0
+    if found.mistake:
+        reporter.line(f"  looks like: {found.mistake}")
+    return 1
+
+
+def unsaid(lines: list[str], check: Check, case: Case) -> list[str]:
+    """Lines of a verdict without the case itself, which stands above the code's output."""
+    said = python_lines(check, case)
+    found = []
+    for line in lines:
+        if line.endswith(case.label) or any(line.startswith(f"{call}  -> ") for call in said):
+            continue
+        line = line.removeprefix(f"{case.label}: ")
+        if line not in said:
+            found.append(line)
+    return found
 
 
 def repro(exercise: Exercise, folder: practice.Folder, options: Options, reporter: Reporter) -> int:
@@ -85,10 +106,12 @@ def repro(exercise: Exercise, folder: practice.Folder, options: Options, reporte
         text += script_body(check, case, found, lines)
     else:
         case_file = path.with_suffix(".case")
-        case_file.write_bytes(wire.encode(case.payload))
-        text += generic_body(exercise, check, found, case_file.name)
+        case_file.write_bytes(wire.encode({"payload": case.payload, "expected": found.expected}))
+        text += generic_body(exercise, check, folder, case_file.name)
     path.write_text(text, encoding="utf-8")
-    reporter.line(f"wrote {practice.shown(path)}; run it with: python {practice.shown(path)}")
+    beside = "" if lines else f", and its case beside it in {practice.shown(case_file)}"
+    reporter.line(f"wrote {practice.shown(path)}{beside}")
+    reporter.line(f"run it with: python {practice.shown(path)}")
     return 0
 
 
@@ -153,18 +176,25 @@ def script_body(check: Check, case: Case, found: CheckResult, lines: list[str]) 
     return text
 
 
-def generic_body(exercise: Exercise, check: Check, found: CheckResult, case_file: str) -> str:
-    """For a case that is no plain call: its payload lies beside the script."""
+def generic_body(exercise: Exercise, check: Check, folder: practice.Folder, case_file: str) -> str:
+    """For a case that is no plain call: its payload and what is expected lie beside the script."""
     parts = ", ".join(f"{symbol!r}: {symbol}" for symbol in exercise.symbols)
     return (
         "from judge import wire  # noqa: E402\n"
-        "from judge.api import Context, resolve  # noqa: E402\n\n"
+        "from judge.api import Context, resolve  # noqa: E402\n"
+        "from judge.brief import brief  # noqa: E402\n"
+        "from judge.execute import OWN_FOLDER  # noqa: E402\n\n"
+        f"OWN_FOLDER['path'] = str(HERE / {folder.path.name!r})\n"
         f"data = (HERE / {case_file!r}).read_bytes()\n"
         "text, blob = wire.sizes(data[: wire.HEADER.size])\n"
         "body = data[wire.HEADER.size :]\n"
         f"arrays = {'wire.torch_tensor' if exercise.needs_torch or check.needs else 'None'}\n"
-        "payload = wire.decode(body[:text], body[text:], arrays)\n"
+        "case = wire.decode(body[:text], body[text:], arrays)\n"
         f"context = Context(slot={exercise.slot!r})\n"
-        f"print(resolve({check.execute!r})({{{parts}}}, payload, context))\n"
-        f"print('expected:', {compare.show(found.expected, 4000)!r})\n"
+        f"run = resolve({check.execute!r})\n"
+        f"got = run({{{parts}}}, case['payload'], context)\n"
+        "for title, answer in (('your part:', got), ('expected:', case['expected'])):\n"
+        "    print(title)\n"
+        "    for line in brief(wire.copy(answer)):\n"
+        "        print('   ', line)\n"
     )

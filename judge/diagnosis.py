@@ -47,8 +47,7 @@ def fitting_mistake(
 
 def _explains(mistake: Mistake, seen: Evidence, answers: Answers) -> bool:
     """Whether the mistake gives the learner's answers."""
-    theirs = answers(mistake, seen.check, seen.cases)
-    return same(_normal(seen, theirs), _normal(seen, seen.got), exact_errors=True)
+    return _agrees(seen, answers(mistake, seen.check, seen.cases))
 
 
 def _contradicted(
@@ -62,10 +61,17 @@ def _contradicted(
         right = _passes(seen, theirs)
         if seen.passed and not right:
             return True
-        agrees = same(_normal(seen, theirs), _normal(seen, seen.got), exact_errors=True)
-        if not seen.passed and not right and not agrees:
+        if not seen.passed and not right and not _agrees(seen, theirs):
             return True
     return False
+
+
+def _agrees(seen: Evidence, theirs: list[Any]) -> bool:
+    """Whether these answers and the learner's look like one mistake."""
+    ours, mine = _normal(seen, theirs), _normal(seen, seen.got)
+    if seen.check.fingerprint is not None:
+        ours, mine = ([seen.check.fingerprint(a) for a in some] for some in (ours, mine))
+    return same(ours, mine, exact_errors=True)
 
 
 def _passes(seen: Evidence, theirs: list[Any]) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from judge import practice
 from judge.api import Exercise
 from judge.exercises import EXERCISES
+from judge.models import RealModel
 from judge.reference import JudgeFault
 from judge.runner import Grader, Options, reference_source
 from judge.workers import Workers
@@ -22,12 +23,15 @@ if TYPE_CHECKING:
 PACKAGES = ("torch", "transformers", "numpy", "rich", "jupyterlab", "ipywidgets")
 
 
-def missing_models() -> dict[str, str]:
-    """Which of the judge's models can't be used here, and why. Loads no torch."""
+def missing_models(real: RealModel | None = None) -> dict[str, str]:
+    """Which of the judge's models can't be used here, and why. Loads no torch.
+
+    `real` stands in SmolLM2's place.
+    """
     if importlib.util.find_spec("torch") is None:
         why = "torch is not installed here"
         return {"tiny": why, "smollm2": why}
-    return {} if smollm2_present() else {
+    return {} if real is not None or smollm2_present() else {
         "smollm2": "SmolLM2 is not on this machine; make lab fetches it"
     }  # fmt: skip
 

@@ -1,7 +1,7 @@
-"""Owns the checks inside the engine: their workloads, and the comparison of tokens and traces.
+"""Owns the checks of control-plane parts inside the engine: their workloads, contract and policy.
 
 The runs themselves are `engine_run`'s. Contract: the reference's tokens, and a trace that breaks no
-invariant. Policy: the reference's schedule, step by step.
+invariant (`engine_verdict`). Policy: the reference's schedule, step by step.
 """
 
 from __future__ import annotations
@@ -10,8 +10,24 @@ import random
 from typing import Any
 
 from judge.api import Case, Check, Difference
-from judge.compare import about_raised, show
+from judge.compare import show
+from judge.engine_report import prompt_length
+from judge.engine_verdict import fingerprint, look, tokens_and_trace
+from judge.models import REAL
+from judge.schedule_table import side_by_side
 from judge.wire import Raised
+
+__all__ = [
+    "control_plane_checks",
+    "describe_options",
+    "prompt_length",
+    "same_schedule",
+    "smollm2_check",
+    "tiny_check",
+    "tokens_and_trace",
+    "workload",
+]
+POLICY = ("scheduled", "cached", "preempted", "free_blocks")
 
 
 def workload(
@@ -66,108 +82,33 @@ def describe_options(payload: Any) -> str:
     )
 
 
-def tokens_and_trace(case: Case, expected: Any, got: Any) -> Difference | None:
-    """Contract: every request gets the reference's tokens, and the trace breaks no invariant."""
-    place = f"inside the engine: {case.label}"
-    if isinstance(got, Raised):
-        lines = (place, f"the engine stopped: {show(got)}", *about_raised(got))
-        return Difference(lines, "error", got.frames)
-    problem = broken_invariant(got["trace"], case.payload) or _leak(got["free"], case.payload)
-    if problem is not None:
-        return Difference((place, *problem))
-    for request_id, (tokens, reason) in expected["outputs"].items():
-        have = got["outputs"].get(request_id)
-        if have is None:
-            return Difference((place, f"{request_id} never ended"))
-        if have == [tokens, reason]:
-            continue
-        for number, (want, found) in enumerate(zip(tokens, have[0], strict=False)):
-            if want != found:
-                position = prompt_length(case.payload, request_id) + number
-                return Difference(
-                    (
-                        place,
-                        f"{request_id}, output {number} (position {position}): expected {want}, "
-                        f"got {found}",
-                        f"the first {number} outputs agree",
-                    )
-                )
-        return Difference(
-            (
-                place,
-                f"{request_id}: expected {len(tokens)} tokens and reason {reason}, got "
-                f"{len(have[0])} and {have[1]}",
-            )
-        )
-    return None
-
-
 def same_schedule(case: Case, expected: Any, got: Any) -> Difference | None:
     """Policy: step by step the schedule, hits, preemptions and free blocks of the reference."""
     place = f"inside the engine: {case.label}"
     if isinstance(got, Raised):
         return Difference((place, f"the engine stopped: {show(got)}"), "error", got.frames)
-    for want, have in zip(expected["trace"], got["trace"], strict=False):
-        for name in ("scheduled", "cached", "preempted", "free_blocks"):
+    ours, theirs = expected["trace"], got["trace"]
+    for want, have in zip(ours, theirs, strict=False):
+        for name in POLICY:
             if want[name] != have[name]:
-                lines = (
-                    f"step {want['step']}, {name}:",
-                    f"expected {want[name]}, got {have[name]}",
-                )
-                return Difference((place, *lines))
-    if len(expected["trace"]) != len(got["trace"]):
-        steps = f"expected {len(expected['trace'])} steps, got {len(got['trace'])}"
-        return Difference((place, steps))
+                line = f"step {want['step']}, {name}: {_unlike(want[name], have[name])}"
+                schedules = side_by_side(ours, theirs, want["step"])
+                return Difference((place, line), schedules=schedules)
+    if len(ours) != len(theirs):
+        step = min(len(ours), len(theirs))
+        lines = (place, f"expected {len(ours)} steps, got {len(theirs)}")
+        return Difference(lines, schedules=side_by_side(ours, theirs, step))
     return None
 
 
-def broken_invariant(trace: list[Any], payload: Any) -> tuple[str, ...] | None:
-    """What no legal schedule does, seen in the trace alone; None if all is well."""
-    size, blocks = payload["options"]["block_size"], payload["options"]["num_blocks"]
-    for record in trace:
-        place = f"step {record['step']}"
-        tables = record["block_tables"]
-        for request_id, table in tables.items():
-            strangers = [b for b in table if type(b) is not int or not 0 <= b < blocks]
-            if strangers:
-                return (f"{place}: {request_id} holds the block {show(strangers[0])}, outside 0 to "
-                        f"{blocks - 1}",)  # fmt: skip
-            if len(set(table)) < len(table):
-                return (f"{place}: the table of {request_id} holds a block twice: {table}",)
-            tokens = record["computed"][request_id] + record["scheduled"][request_id]
-            if len(table) * size < tokens:
-                return (f"{place}: {request_id} has {tokens} tokens in {len(table)} blocks",)
-        shared = _written_by_two(record, size)
-        if shared is not None:
-            return (f"{place}: {shared}",)
-        used = len({b for table in tables.values() for b in table})
-        if record["free_blocks"] + used > blocks:
-            return (f"{place}: {record['free_blocks']} free and {used} used blocks of {blocks}",)
-    return None
-
-
-def _leak(free: Any, payload: Any) -> tuple[str, ...] | None:
-    blocks = payload["options"]["num_blocks"]
-    if free == blocks:
-        return None
-    return (f"after the last request {show(free)} of {blocks} blocks are free",)
-
-
-def _written_by_two(record: Any, size: int) -> str | None:
-    """A block that two requests write in one step, which would mix their keys and values."""
-    writers: dict[int, str] = {}
-    for request_id, table in record["block_tables"].items():
-        start = record["computed"][request_id]
-        end = start + record["scheduled"][request_id]
-        for index in range(start // size, -(-end // size)):
-            other = writers.setdefault(table[index], request_id)
-            if other != request_id:
-                return f"{other} and {request_id} both write into block {table[index]}"
-    return None
-
-
-def prompt_length(payload: Any, request_id: str) -> int:
-    return next(len(r["prompt"]) for r in payload["requests"] if r["id"] == request_id)
+def _unlike(want: Any, have: Any) -> str:
+    """Where two values of a step differ; of mappings only the first entry that does."""
+    if isinstance(want, dict) and isinstance(have, dict):
+        for key in (*want, *have):
+            if want.get(key) != have.get(key):
+                mine, yours = (show(part.get(key, "none"), 40) for part in (want, have))
+                return f"{key}: expected {mine}, got {yours}"
+    return f"expected {show(want, 100)}, got {show(have, 100)}"
 
 
 def control_plane_checks() -> tuple[Check, Check]:
@@ -175,7 +116,7 @@ def control_plane_checks() -> tuple[Check, Check]:
     place = "judge.engine_run:control_plane"
     return (
         Check("engine", "inside the engine, with made-up tokens", place, control_workloads,
-              tokens_and_trace, last=True),
+              tokens_and_trace, last=True, look=look, fingerprint=fingerprint),
         Check("engine-schedule", "inside the engine: the reference's schedule, step by step", place,
               control_workloads, same_schedule, kind="policy", last=True),
     )  # fmt: skip
@@ -188,11 +129,13 @@ def tiny_check(**options: Any) -> Check:
         payload = workload(
             rng, vocab_size=64, num_requests=5, longest=24, num_blocks=14, budget=12, **options
         )
-        return [Case(f"a tiny random model, {describe_options(payload)}", payload)]
+        return [
+            Case(f"a tiny random model, {describe_options(payload)}", {**payload, "model": "tiny"})
+        ]
 
     return Check(
         "engine-tiny", "inside the engine, with a tiny random model",
-        "judge.engine_run:tiny_engine", cases, tokens_and_trace,
+        "judge.engine_run:tiny_engine", cases, tokens_and_trace, look=look, fingerprint=fingerprint,
         needs=("tiny",), last=True, limit_s=20.0,
     )  # fmt: skip
 
@@ -204,12 +147,12 @@ def smollm2_check(**options: Any) -> Check:
         payload = workload(
             rng, vocab_size=40_000, num_requests=3, longest=40, num_blocks=24, budget=32, **options
         )
-        return [Case(f"SmolLM2, {describe_options(payload)}", payload)]
+        return [Case(f"SmolLM2, {describe_options(payload)}", {**payload, "model": REAL})]
 
     return Check(
         "engine-smollm2", "inside the engine, with SmolLM2",
-        "judge.engine_run:smollm2_engine", cases, tokens_and_trace,
-        needs=("smollm2",), last=True, limit_s=60.0,
+        "judge.engine_run:smollm2_engine", cases, tokens_and_trace, look=look,
+        fingerprint=fingerprint, needs=("smollm2",), last=True, limit_s=60.0,
     )  # fmt: skip
 
 

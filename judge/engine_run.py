@@ -1,18 +1,20 @@
 """Owns running a workload through the engine with the graded part; knows no expected value.
 
 The control plane alone runs with `MadeUpTokens` in the model's place and needs no torch; the whole
-engine runs a tiny random model or SmolLM2. Every run returns tokens, finish reasons and the trace.
+engine runs a tiny random model or SmolLM2. Every run returns tokens, finish reasons and the trace,
+with a model also the best logits at every output (see `engine_watch`).
 """
 
 from __future__ import annotations
 
-import dataclasses
 import random
 from collections.abc import Mapping
 from typing import Any
 
+from judge import engine_watch
 from judge.api import Context
 from judge.execute import attempt
+from judge.models import REAL
 
 
 class MadeUpTokens:
@@ -45,10 +47,18 @@ def tiny_engine(parts: Mapping[str, Any], payload: Any, context: Context) -> Any
 
 
 def smollm2_engine(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
-    """Run a workload through the whole engine with SmolLM2. For `execute`."""
-    from mini_engine.config import DEFAULT_MODEL
+    """Run a workload through the whole engine with SmolLM2, or what is in its place. For `execute`.
 
-    return attempt(_run, parts, payload, context, DEFAULT_MODEL, None)
+    payload: "model" is "smollm2" or the path of a folder.
+    """
+    return attempt(_run_real, parts, payload, context)
+
+
+def _run_real(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
+    from judge.tensor_engine import load  # imports torch; keeps the model for further runs
+
+    model = load(payload.get("model", REAL), 0, context.device)
+    return _run(parts, payload, context, model, None)
 
 
 def _run_tiny(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
@@ -58,9 +68,7 @@ def _run_tiny(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
     return _run(parts, payload, context, model, None)
 
 
-def _run(
-    parts: Mapping[str, Any], payload: Any, context: Context, model: Any, runner: Any
-) -> dict[str, Any]:
+def _run(parts: Mapping[str, Any], payload: Any, context: Context, model: Any, runner: Any) -> Any:
     from mini_engine.engine import LLMEngine
     from mini_engine.parts import EngineParts
 
@@ -75,12 +83,7 @@ def _run(
         runner=runner,
         **options,
     )
-    try:
-        outputs = serve(engine, payload)
-        trace = [dataclasses.asdict(record.without_times()) for record in engine.trace]
-        return {"outputs": outputs, "trace": trace, "free": engine.cache.pool.num_free}
-    finally:
-        engine.close()
+    return engine_watch.run(engine, payload, serve)
 
 
 def serve(engine: Any, payload: Any) -> dict[str, Any]:

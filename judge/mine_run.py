@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from judge import engine_watch
 from judge.api import Context
 from judge.execute import OWN_FOLDER, attempt
+from judge.models import folder_of
 from mini_engine.learner_parts import LEARNER_PARTS, engine_parts, load_parts
 
 
@@ -18,48 +20,41 @@ def answer(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
     """Answer prompts together. For `execute`; `parts` are not used.
 
     payload: "folder" (of the learner's files) and "symbols" of it that fill their slots, "model"
-    ("smollm2", or "tiny" and then prompts are token ids), "prompts", "max_tokens". The answer holds
-    for each prompt, in order, its tokens, its text ("" without a tokenizer), why it ended, and the
-    ids and logits of the best tokens at every output.
+    ("smollm2", the path of a folder, or "tiny"), "prompts" (texts, or token ids for a model without
+    a tokenizer), "max_tokens". The answer holds for each prompt, in order, its tokens, its text (""
+    without a tokenizer), why it ended, and the ids and logits of the best tokens at every output.
     """
     return attempt(_answer, payload, context)
 
 
 def _answer(payload: Any, context: Context) -> list[dict[str, Any]]:
-    from judge import tensor_calls, tensor_engine  # these import torch
+    from judge import tensor_engine  # imports torch
     from mini_engine.compute.model import apply_rope
-    from mini_engine.config import DEFAULT_MODEL
     from mini_engine.engine import LLMEngine
     from mini_engine.sampling_params import SamplingParams
 
     folder = Path(payload["folder"])
     OWN_FOLDER["path"] = str(folder)
     things = load_parts(folder, [r for r in LEARNER_PARTS if r.symbol in payload["symbols"]])
-    model: Any = DEFAULT_MODEL
-    if payload["model"] == "tiny":
-        rope = things.get("apply_rope", apply_rope)
-        model = tensor_engine.load("llama", 0, context.device, rope)
-    tops: dict[str, list[Any]] = {}
-
-    def observe(schedule: Any, logits: Any) -> None:
-        sampled = [c.request.request_id for c in schedule.chunks if c.samples]
-        values, ids = logits.topk(tensor_calls.TOP)
-        for request_id, row, best in zip(sampled, values.tolist(), ids.tolist(), strict=True):
-            tops.setdefault(request_id, []).append([best, row])
-
+    if all(isinstance(prompt, str) for prompt in payload["prompts"]):
+        model: Any = folder_of(payload["model"])
+    else:
+        name = "llama" if payload["model"] == "tiny" else payload["model"]
+        model = tensor_engine.load(name, 0, context.device, things.get("apply_rope", apply_rope))
     with LLMEngine(
         model, parts=engine_parts(things), device=context.device, block_size=8, num_blocks=96,
         max_model_len=256, max_num_batched_tokens=48,
     ) as engine:  # fmt: skip
-        engine.runner.observe = observe
-        prompts = [engine.chat_prompt(p) if isinstance(p, str) else p for p in payload["prompts"]]
+        watch = engine_watch.Watch(engine, payload)
+        chat = bool(getattr(engine.tokenizer, "chat_template", None))
+        prompts = [engine.chat_prompt(p) if chat else p for p in payload["prompts"]]
         outputs = engine.generate(prompts, SamplingParams(max_tokens=payload["max_tokens"]))
     return [
         {
             "tokens": o.token_ids,
             "text": o.text,
             "reason": o.finish_reason,
-            "tops": tops[o.request_id],
+            "tops": watch.tops[o.request_id],
         }
         for o in outputs
     ]

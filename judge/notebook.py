@@ -17,10 +17,13 @@ from judge import practice
 from judge.api import FAILED, Exercise, ExerciseResult
 from judge.doctor import missing_models
 from judge.exercises import find
+from judge.models import chosen
 from judge.progress import Progress, write_atomically
 from judge.report import LABELS, SCRIPT, counts
 from judge.runner import Grader, Options, learner_source
+from judge.schedule_table import records
 from judge.workers import Workers
+from mini_engine.show.schedule_diff import schedule_diff
 
 SEED = 0  # fixed, so that a chapter's output is the same in every run
 STYLE = (
@@ -37,13 +40,11 @@ def grade(name: str, *, model: str = "tiny") -> None:
     """Grade an exercise, a topic or a chapter and show the verdicts as tables.
 
     The file is read afresh, in a process of its own. `model` "smollm2" also runs the checks on
-    SmolLM2.
+    SmolLM2; the path of a model's folder runs them on that model.
     """
-    if model not in ("tiny", "smollm2"):
-        raise ValueError(f"model must be tiny or smollm2, got {model!r}")
+    models, real = chosen(model)
     folder = practice.folder()
-    models = ("tiny",) if model == "tiny" else ("tiny", "smollm2")
-    options = Options(seed=SEED, models=models, missing=missing_models())
+    options = Options(seed=SEED, models=models, real=real, missing=missing_models(real))
     progress = Progress(folder)
     with Workers() as workers:
         for exercise in find(name):
@@ -51,7 +52,7 @@ def grade(name: str, *, model: str = "tiny") -> None:
             code = progress.code(exercise)
             result = Grader(exercise, learner_source(exercise, file), options, workers).run()
             if folder.own:
-                progress.record(result, code)
+                progress.record(result, code, smollm2=real is None)
                 progress.save()
             _display(verdict_html(result))
 
@@ -71,7 +72,7 @@ def verdict_html(result: ExerciseResult) -> str:
     if result.status == "not started":
         text += _note([f"not started yet: open practice/{exercise.file}, {_symbols(exercise)}"])
     elif result.first_failure is not None:
-        text += _note(_failure_lines(result))
+        text += _note(_failure_lines(result)) + _schedules_html(result)
     return text
 
 
@@ -90,6 +91,18 @@ def _failure_lines(result: ExerciseResult) -> list[str]:
     lines.append(f"next hint: {SCRIPT} {result.exercise.id} --hint")
     lines.append(f"repeat: {SCRIPT} {result.exercise.id} --only {failed.check.name} --seed {SEED}")
     return lines
+
+
+def _schedules_html(result: ExerciseResult) -> str:
+    """Both schedules as a picture, where the part ran inside the engine."""
+    found = result.first_failure.schedules if result.first_failure else None
+    if found is None:
+        return ""
+    try:
+        expected, got = records(found.expected), records(found.got)
+    except ValueError:  # a part of the learner's made it; as text it has been shown
+        return _note(found.lines)
+    return schedule_diff(expected, got, found.step, stopped=found.stopped).html
 
 
 def predict(

@@ -103,9 +103,10 @@ class Progress:
         same = entry.get("hash") == self.code(exercise)
         return tuple(entry.get("slow_passed", ())) if same else ()
 
-    def record(self, result: ExerciseResult, graded: str) -> None:
+    def record(self, result: ExerciseResult, graded: str, *, smollm2: bool = True) -> None:
         """Take a whole run of an exercise in (not one of a single check).
 
+        `smollm2` is False if another model stood in its place: that says nothing about SmolLM2.
         `graded` is what `code` said before the run. A file that was saved during the run holds
         code that was never graded, so nothing is recorded then.
         """
@@ -114,7 +115,7 @@ class Progress:
             self.note = f"{exercise.file} was saved during the run, which is not recorded"
             return
         slow = [r.check.name for r in result.results
-                if "smollm2" in r.check.needs and r.status == "passed"]  # fmt: skip
+                if smollm2 and "smollm2" in r.check.needs and r.status == "passed"]  # fmt: skip
         entry = self.entry(exercise)
         if entry.get("hash") == graded:
             slow = sorted({*slow, *entry.get("slow_passed", ())})

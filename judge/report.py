@@ -120,8 +120,8 @@ def counts(results: Sequence[CheckResult]) -> str:
 
 
 def explain(result: ExerciseResult, failed: CheckResult, *, verbose: bool) -> list[str]:
-    """What went wrong, where in the learner's code, what it printed, what it looks like."""
-    lines = list(failed.lines)
+    """What went wrong, the schedules, where in the learner's code, what it printed, its name."""
+    lines = [*failed.lines, *(failed.schedules.lines if failed.schedules else ())]
     frames = [f for f in failed.frames if verbose or f.own]
     for frame in frames[-12:] if verbose else frames[-4:]:
         lines.append(f"  {place(frame)} in {frame.function}: {frame.source}")
@@ -156,6 +156,7 @@ def as_data(result: ExerciseResult) -> dict[str, Any]:
                 "seconds": round(found.seconds, 3),
                 "case": found.case.label if found.case else None,
                 "lines": found.lines,
+                "schedules": list(found.schedules.lines) if found.schedules else [],
                 "mistake": found.mistake,
                 "expected": show(found.expected, 2000) if found.status in FAILED else None,
                 "got": show(found.got, 2000) if found.status in FAILED else None,

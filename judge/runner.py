@@ -16,6 +16,7 @@ from typing import Any
 from judge import compare, wire
 from judge.api import (
     FAILED,
+    Ask,
     Case,
     Check,
     CheckResult,
@@ -25,7 +26,8 @@ from judge.api import (
     Mistake,
 )
 from judge.diagnosis import Evidence, fitting_mistake
-from judge.reference import Reference
+from judge.models import NAMES, REAL, RealModel
+from judge.reference import JudgeFault, Reference
 from judge.sandbox import ChildFailed, Source, Worker
 from judge.workers import Workers
 
@@ -44,9 +46,10 @@ class Options:
     seed: int
     only: str | None = None
     device: str = "auto"
-    models: tuple[str, ...] = ("tiny", "smollm2")
+    models: Sequence[str] = NAMES
     missing: Mapping[str, str] = field(default_factory=dict)
     earlier: tuple[str, ...] = ()
+    real: RealModel | None = None  # in SmolLM2's place
     known: dict[tuple[str, str, int], list[Any]] | None = None  # the reference's answers, kept
     on_check: Callable[[CheckResult], None] | None = None
 
@@ -109,7 +112,10 @@ class Grader:
     def cases(self, check: Check) -> Sequence[Case]:
         """The cases of a check; the same for the same seed, whichever other checks run."""
         rng = random.Random(f"{self.options.seed}/{self.exercise.id}/{check.name}")
-        return check.cases(rng)
+        cases = check.cases(rng)
+        if self.options.real is None or REAL not in check.needs:
+            return cases
+        return [self.options.real.case(case) for case in cases]
 
     def _verdict(self, check: Check, before: list[CheckResult]) -> CheckResult:
         started = time.monotonic()
@@ -144,7 +150,7 @@ class Grader:
         """(status, why) of a check that the options leave out, or None."""
         if check.name in self.options.earlier:
             return "passed", "passed earlier with this very code"
-        for model in ("tiny", "smollm2"):
+        for model in NAMES:
             if model in check.needs and model not in self.options.models:
                 return "not run", f"needs the model {model}; --model {model} runs it"
             if model in check.needs and model in self.options.missing:
@@ -175,7 +181,8 @@ class Grader:
             except ChildFailed as failure:
                 return worst or self._failed(check, failure, case, number, limit)
             answers.append(got)
-            difference = self.judge(check, case, expected[number], got)
+            ask = self._ask(check, worker, case, limit)
+            difference = self.judge(check, case, expected[number], got, ask)
             if difference is not None and worst is None:
                 worst = CheckResult(
                     check,
@@ -184,12 +191,15 @@ class Grader:
                     case_number=number,
                     lines=list(difference.lines),
                     frames=difference.frames,
+                    schedules=difference.schedules,
                     output=worker.output,
                     expected=expected[number],
                     got=got,
                 )
                 if difference.status == "not started":
                     break
+            if not worker.alive:  # it died in a further run, which `look` has reported
+                break
         if len(answers) == len(cases) and check.kind == "contract":
             self.evidence[check.name] = Evidence(check, cases, expected, answers, worst is None)
         return worst or CheckResult(check, "passed", output=worker.output)
@@ -208,18 +218,42 @@ class Grader:
             known[key] = answers
         return answers, time.monotonic() - started
 
-    def judge(self, check: Check, case: Case, expected: Any, got: Any) -> Difference | None:
-        """What is wrong with one answer, or None."""
+    def _ask(self, check: Check, worker: Worker, case: Case, limit: float) -> Ask:
+        """Further runs for `check.look`; each has the check's time limit."""
+        torch = self._needs_torch(check)
+
+        def theirs(payload: Any) -> Any:
+            try:
+                worker.ask(check.execute, payload)
+                return worker.answer(limit)
+            except ChildFailed:
+                self._lose(torch)
+                raise
+
+        def ours(payload: Any) -> Any:
+            return self._reference(torch).answers(check, [replace(case, payload=payload)])[0]
+
+        return Ask(theirs, ours, self._chosen(torch))
+
+    def judge(
+        self, check: Check, case: Case, expected: Any, got: Any, ask: Ask | None = None
+    ) -> Difference | None:
+        """What is wrong with one answer, or None. Without `ask` nothing is run again."""
         stub = compare.find_raised(got, "ExerciseNotStarted")
         if stub is not None:
             return Difference((stub.message,), "not started", stub.frames)
-        if isinstance(got, wire.Raised):
+        look = check.look if ask is not None else None
+        if isinstance(got, wire.Raised) and look is None:
             lines = [case.label, f"it raised {compare.show(got)}", *compare.about_raised(got)]
             return Difference(tuple(lines), "error", got.frames)
         try:
             if check.normalize is not None:
                 expected, got = check.normalize(case, expected), check.normalize(case, got)
+            if look is not None and ask is not None:
+                return look(case, expected, got, ask)
             return check.compare(case, expected, got)
+        except JudgeFault:
+            raise
         except Exception as error:  # an answer of an impossible form must not stop the judge
             what = f"{type(error).__name__}: {error}"
             return Difference((case.label, f"the answer can't be compared ({what})"), "error")
@@ -246,12 +280,8 @@ class Grader:
         limit: float | None = None,
     ) -> CheckResult:
         """The verdict on a child that gave no answer; the next check gets a new one."""
-        torch = self._needs_torch(check)
-        worker = self.learners.pop(torch, None)
+        worker = self._lose(self._needs_torch(check))
         output = worker.output if worker is not None else ""
-        if worker is not None:
-            self.workers.end(worker)
-        self.deaths += 1
         lines = [case.label] if case is not None else []
         lines += failure.lines
         frames: tuple[wire.Frame, ...] = ()
@@ -267,6 +297,14 @@ class Grader:
             check, failure.status, case=case, case_number=number, lines=lines, frames=frames,
             output=output, mistake=case.notes.get("if_timeout") if case and hangs else None,
         )  # fmt: skip
+
+    def _lose(self, torch: bool) -> Worker | None:
+        """End the learner's process; the next check gets a new one. Returns what it was."""
+        worker = self.learners.pop(torch, None)
+        if worker is not None:
+            self.workers.end(worker)
+        self.deaths += 1
+        return worker
 
     def _needs_torch(self, check: Check) -> bool:
         return self.exercise.needs_torch or bool(

@@ -14,10 +14,10 @@ import torch
 
 from judge import wire
 from judge.api import Context
+from judge.engine_watch import TOP
 from judge.execute import attempt
+from judge.models import is_real
 from judge.wire import Raised
-
-TOP = 3  # logits that are kept per sampled token
 
 
 @contextmanager
@@ -147,9 +147,9 @@ def generate(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
     """Run a generate loop several times in one process. For `execute`.
 
     payload: {"runs": [{"model", "seed", "prompt", "max_tokens", "ends"}, ...]}; the model "smollm2"
-    is the real one, and runs on one model get the same object. "ends_like": i adds token i of the
-    run before to the end tokens. The answer has one entry per run and ends with the first that
-    raises: {"tokens", "passes", "logits_rows", "tops", "changed"}.
+    or the path of a folder is a real one, and runs on one model get the same object. "ends_like": i
+    adds token i of the run before to the end tokens. The answer has one entry per run and ends with
+    the first that raises: {"tokens", "passes", "logits_rows", "tops", "changed"}.
     """
     from judge.tensor_engine import load
 
@@ -166,7 +166,7 @@ def generate(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
         prompt, ends = list(run["prompt"]), list(run["ends"])
         if "ends_like" in run and isinstance(answers[-1]["tokens"], list):
             ends += answers[-1]["tokens"][run["ends_like"] :][:1]
-        count = torch.get_num_threads() if run["model"] == "smollm2" else 1
+        count = torch.get_num_threads() if is_real(run["model"]) else 1
         with threads(count), torch.no_grad():
             tokens = attempt(
                 parts["generate_cached"], watched, prompt, run["max_tokens"], _ends(ends)

@@ -12,6 +12,7 @@ from typing import Any
 from judge import practice
 from judge.api import FAILED, Exercise, ExerciseResult
 from judge.exercises import EXERCISES, find
+from judge.models import NAMES, chosen
 from judge.progress import Progress
 from judge.report import Reporter, as_data
 from judge.runner import Grader, Options, learner_source
@@ -51,7 +52,7 @@ def grade_and_record(
     code = progress.code(exercise)
     result = grade_one(exercise, seed, args, progress, reporter, workers)
     if args.only is None:
-        progress.record(result, code)
+        progress.record(result, code, smollm2=args.model in (None, *NAMES))
         progress.save()
     return result
 
@@ -70,7 +71,7 @@ def grade_one(
         raise FileNotFoundError(f"{practice.shown(file)} is missing; it holds {exercise.id}")
     line = practice.line_of(exercise, file)
     options = make_options(
-        seed, args, earlier=() if args.model == "smollm2" else progress.earlier(exercise),
+        seed, args, earlier=() if args.model not in (None, "tiny") else progress.earlier(exercise),
         on_check=None if args.json else reporter.check,
     )  # fmt: skip
     if not args.json:
@@ -88,10 +89,10 @@ def make_options(seed: int, args: argparse.Namespace, **extra: Any) -> Options:
     """Options from the arguments: without --model both are used, SmolLM2 once per version."""
     from judge.doctor import missing_models
 
-    models = ("tiny",) if args.model == "tiny" else ("tiny", "smollm2")
+    models, real = chosen(args.model)
     return Options(
-        seed=seed, only=args.only, device=args.device, models=models,
-        missing=missing_models(), **extra,
+        seed=seed, only=args.only, device=args.device, models=models, real=real,
+        missing=missing_models(real), **extra,
     )  # fmt: skip
 
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from judge import compare, practice, tensor_checks
+from judge import compare, engine_report, practice, tensor_checks
 from judge.api import Exercise
 from judge.doctor import missing_models
 from judge.exercises import EXERCISES
+from judge.models import REAL, chosen, tokenizer_file
 from judge.progress import Progress
 from judge.reference import LIMIT_S, JudgeFault
 from judge.report import SCRIPT, Reporter, place
@@ -24,6 +25,7 @@ from judge.wire import Raised
 from mini_engine.learner_parts import LEARNER_PARTS, LearnerPart, placed
 
 PROMPTS = ("What is a KV cache?", "Name three colours.", "Why is the sky blue?")
+TOKENS = ([1, 2, 3], [7] * 30, [5, 9])  # for a model without a tokenizer
 MAX_TOKENS = 24
 EXECUTE = "judge.mine_run:answer"
 SLOWER = 20.0  # a learner's engine may take this many times what the reference took
@@ -49,12 +51,13 @@ def mine(args: argparse.Namespace, progress: Progress, reporter: Reporter) -> in
     if not rows:
         reporter.line(f"no part of yours has passed yet; what is next: {SCRIPT}")
         return 3
-    model = args.model or "smollm2"
-    missing = missing_models()
+    _, real = chosen(args.model)
+    model = str(real.folder) if real else args.model or REAL
+    missing = missing_models(real)
     if model in missing:
         reporter.line(f"your engine was not run: {missing[model]}")
         return 4
-    prompts: Sequence[Any] = PROMPTS if model == "smollm2" else ([1, 2, 3], [7] * 30, [5, 9])
+    prompts: Sequence[Any] = PROMPTS if tokenizer_file(model) else TOKENS
     payload = {
         "folder": str(progress.folder.path.resolve()), "symbols": [], "model": model,
         "prompts": list(prompts), "max_tokens": MAX_TOKENS,
@@ -124,11 +127,12 @@ def difference(expected: Any, got: Any, model: str) -> tuple[list[str], str]:
             return [], ""
         near = next(i for i, (a, b) in enumerate(zip(tokens, have, strict=False)) if a != b)
         return [], f"equal up to output {near}, where two tokens are a near tie"
-    words = tensor_checks.pieces(model)
+    words = engine_report.pieces(model)
     theirs = got.get("tops", [])
+    want, found = (part[number] if number < len(part) else None for part in (tokens, have))
     lines = [
-        f"output {number}: {tensor_checks.token_lines(tokens, have, number, words)}",
-        *tensor_checks.top_lines(tops, theirs, number, words),
+        f"output {number}: {engine_report.expected_got(want, found, words)}",
+        *engine_report.top_lines(tops, theirs, number, words, tensor_checks.TIE),
     ]
     return lines, ""
 

@@ -7,6 +7,7 @@ from mini_engine.show.blocks import block_map
 from mini_engine.show.clock import timeline_by_time
 from mini_engine.show.journey import request_map
 from mini_engine.show.markup import Figure, table
+from mini_engine.show.schedule_diff import schedule_diff
 from mini_engine.show.slots import slot_map
 from mini_engine.show.timelines import timeline
 from mini_engine.show.widgets import step_slider
@@ -15,6 +16,7 @@ __all__ = [
     "Figure",
     "block_map",
     "request_map",
+    "schedule_diff",
     "slot_map",
     "step_slider",
     "table",

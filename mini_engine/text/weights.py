@@ -47,7 +47,7 @@ def load_weights(folder: Path, config: ModelConfig, dtype: torch.dtype) -> dict[
 def _read_tensors(folder: Path) -> Iterator[tuple[str, Tensor]]:
     from safetensors import SafetensorError, safe_open
 
-    for path in _weight_files(folder):
+    for path in weight_files(folder):
         try:
             with safe_open(path, framework="pt") as file:
                 for name in file.keys():  # noqa: SIM118 (safe_open is no mapping)
@@ -56,7 +56,8 @@ def _read_tensors(folder: Path) -> Iterator[tuple[str, Tensor]]:
             raise ValueError(f"{path} is damaged or no safetensors file: {error}") from error
 
 
-def _weight_files(folder: Path) -> list[Path]:
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files of a model folder. Raises ValueError if one is missing."""
     from mini_engine.compute.weights import shorten
 
     if (folder / INDEX).is_file():

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from judge.brief import brief
 from judge.sandbox import ROOT
 from tests.judge.conftest import Checkout
 from tests.judge.test_robustness import gone
@@ -146,6 +147,39 @@ def test_repro_of_a_check_inside_the_engine(checkout: Checkout) -> None:
     )
     assert "ZeroDivisionError" in shown.stdout, shown.stderr
     assert "expected:" in shown.stdout
+    assert "paged_kv.py:" in shown.stdout
+    lines = [line for line in shown.stdout.splitlines() if "paged_kv.py" not in line]
+    assert max(map(len, lines)) <= 110
+    for name in (script.name, script.with_suffix(".case").name):
+        assert name in found.stdout
+        assert (script.parent / name).is_file()
+
+
+def test_debug_names_the_mistake_and_shows_the_case_once(checkout: Checkout) -> None:
+    work = checkout.make_work()
+    shutil.copy(WRONG_POOL, work / "paged_kv.py")
+    found = checkout.run(POOL, "--debug", "holders", "--seed", "5")
+    assert "looks like: a second free goes unnoticed" in found.stdout
+    assert found.stdout.count("part = BlockPool(") == 1
+    assert "expected ValueError, but it returned None" in found.stdout
+    assert "state before:" in found.stdout
+    assert "<- call " in found.stdout
+    code = (ROOT / "tests/mutants" / POOL / "free_drops_all_holders.py").read_text("utf-8")
+    (work / "paged_kv.py").write_text(code, encoding="utf-8")
+    found = checkout.run(POOL, "--debug", "engine", "--seed", "3")
+    assert found.stdout.count("8 requests, 12 blocks of 4") == 1
+    assert "the engine stopped in step 4: ValueError: block 0 is not in use" in found.stdout
+    assert "schedules around step 4" in found.stdout
+
+
+def test_a_long_answer_is_shown_in_few_short_lines() -> None:
+    tops = [[[7, 8, 9], [1.0 / 3, 0.25, 0.125]]] * 40
+    answer = [{"tokens": list(range(n)), "tops": tops, "text": "x" * 500} for n in (4, 60)]
+    lines = brief([*answer, *([answer[0]] * 20)])
+    assert lines[1] == "  tokens: [0, 1, 2, 3]"
+    assert lines[-1] == "... 12 more"
+    assert max(map(len, lines)) <= 110
+    assert len(lines) < 500
 
 
 def test_no_colour_codes_in_a_pipe_and_no_letters_beyond_ascii_of_its_own(

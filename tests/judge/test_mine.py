@@ -140,7 +140,7 @@ def test_on_smollm2_it_answers_in_words(space: Space) -> None:
 
 
 def test_without_the_model_it_says_so(space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "missing_models", lambda: {"smollm2": "SmolLM2 is not here"})
+    monkeypatch.setattr(command, "missing_models", lambda real: {"smollm2": "SmolLM2 is not here"})
     space.solve("paged-kv.block-pool")
     code, said = space.run(space.passed("paged-kv.block-pool"), "smollm2")
     assert code == 4

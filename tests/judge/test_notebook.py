@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import html
 import re
 from pathlib import Path
 
 import pytest
 
 from judge import notebook, practice
+from judge.api import CheckResult, ExerciseResult, Schedules
+from judge.exercises import find
 from judge.runner import Grader, Options, learner_source
+from judge.sandbox import ROOT
+from judge.schedule_table import BLANK
 from tests.judge.toy import TOY, grade
 
 
@@ -21,6 +26,37 @@ def test_a_verdict_in_html_is_stable_and_in_words(tmp_path: Path) -> None:
         assert words in shown[0]
     assert str(tmp_path) not in shown[0]
     assert not re.search(r"\d\.\d+ s", shown[0])
+
+
+@pytest.mark.parametrize(
+    ("mutant", "check", "words"),
+    [
+        ("pops_from_the_end.py", "engine-schedule", "expected R 6 hit 4, yours R 10"),
+        ("free_drops_all_holders.py", "engine", "yours: stopped by an error"),
+    ],
+)
+def test_a_failure_inside_the_engine_shows_both_schedules(
+    mutant: str, check: str, words: str
+) -> None:
+    (exercise,) = find("paged-kv.block-pool")
+    source = learner_source(exercise, ROOT / "tests/mutants/paged-kv.block-pool" / mutant)
+    result = Grader(exercise, source, Options(seed=0, only=check)).run()
+    shown = notebook.verdict_html(result)
+    assert words in shown
+    assert "<figcaption" in shown
+    assert result.first_failure is not None
+    assert result.first_failure.schedules is not None
+    assert html.escape(result.first_failure.schedules.lines[0]) not in shown  # drawn, not as text
+
+
+def test_a_trace_of_an_impossible_form_is_shown_as_text() -> None:
+    (exercise,) = find("paged-kv.block-pool")
+    lines = ("schedules around step 0",)
+    for odd in ([7], [{"step": 0}], [{**BLANK, "running": [7]}], [{**BLANK, "finished": "all"}]):
+        failed = CheckResult(
+            exercise.details().checks[0], "wrong", schedules=Schedules([], odd, 0, lines)
+        )
+        assert lines[0] in notebook.verdict_html(ExerciseResult(exercise, "", 0, [failed]))
 
 
 def test_learner_text_is_escaped(tmp_path: Path) -> None:
@@ -42,7 +78,7 @@ def test_grade_shows_a_table_and_returns_nothing(
     assert len(shown) == 1
     assert "NOT STARTED" in shown[0]
     assert "practice/life.py" in shown[0]
-    with pytest.raises(ValueError, match="model must be"):
+    with pytest.raises(ValueError, match="give tiny, smollm2 or the folder"):
         notebook.grade("life.prefill-chunks", model="large")
 
 
