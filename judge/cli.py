@@ -81,7 +81,9 @@ def _add_commands(found: argparse.ArgumentParser) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     args = parser().parse_args(arguments)
-    signal.signal(signal.SIGTERM, _terminated)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # told to end; its terminal was closed
+        if signal.getsignal(number) == signal.SIG_DFL:  # nohup has it ignored
+            signal.signal(number, _terminated)
     reporter = Reporter(plain=args.no_color, verbose=args.verbose)
     try:
         return _run(args, reporter)
@@ -99,6 +101,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output went away, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:  # a folder that is read-only, a disk that is full; it names the file
+        print(f"judge: {error}", file=sys.stderr)
+        return 2
 
 
 def _terminated(number: int, frame: Any) -> NoReturn:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from judge import compare, wire
+from judge.allowance import Allowance
 from judge.api import (
     FAILED,
     Case,
@@ -163,17 +164,16 @@ class Grader:
         worker.ask(check.execute, cases[0].payload)  # runs while the reference runs
         expected, seconds = self._expected(check, cases)
         worker.ready()  # importing has its own limit
-        limit = max(check.limit_s, REFERENCE_FACTOR * seconds)
-        until = time.monotonic() + limit
+        allowance = _allowance(check, seconds)
         worst: CheckResult | None = None
         answers: list[Any] = []
         for number, case in enumerate(cases):
             if number:
                 worker.ask(check.execute, case.payload)
             try:
-                got = worker.answer(max(until - time.monotonic(), 0.1))
+                got = worker.answer(allowance)
             except ChildFailed as failure:
-                return worst or self._failed(check, failure, case, number, limit)
+                return worst or self._failed(check, failure, case, number)
             answers.append(got)
             difference = self.judge(check, case, expected[number], got)
             if difference is not None and worst is None:
@@ -243,7 +243,6 @@ class Grader:
         failure: ChildFailed,
         case: Case | None = None,
         number: int = 0,
-        limit: float | None = None,
     ) -> CheckResult:
         """The verdict on a child that gave no answer; the next check gets a new one."""
         torch = self._needs_torch(check)
@@ -254,18 +253,15 @@ class Grader:
         self.deaths += 1
         lines = [case.label] if case is not None else []
         lines += failure.lines
-        frames: tuple[wire.Frame, ...] = ()
         if failure.raised is not None:
             lines += [compare.show(failure.raised), *compare.about_raised(failure.raised)]
-            frames = failure.raised.frames
             if "ExerciseNotStarted" in failure.raised.types:
                 return CheckResult(check, "not started", lines=[failure.raised.message])
-        if failure.status == "timeout" and limit is not None:
-            lines.append(f"time limit of this check: {limit:.0f} s")
         hangs = case is not None and failure.status == "timeout"
         return CheckResult(
-            check, failure.status, case=case, case_number=number, lines=lines, frames=frames,
-            output=output, mistake=case.notes.get("if_timeout") if case and hangs else None,
+            check, failure.status, case=case, case_number=number, lines=lines,
+            mistake=case.notes.get("if_timeout") if case and hangs else None,
+            frames=failure.frames, output=output,
         )  # fmt: skip
 
     def _needs_torch(self, check: Check) -> bool:
@@ -310,6 +306,15 @@ class Grader:
     def _chosen(self, torch: bool) -> str:
         """Where tensor checks run. "auto" stays on the CPU: checks that need a GPU say so."""
         return "cuda" if torch and self.options.device == "cuda" else "cpu"
+
+
+def _allowance(check: Check, seconds: float) -> Allowance:
+    """The time for a whole check, scaled by what the reference took here."""
+    scaled = REFERENCE_FACTOR * seconds
+    if scaled <= check.limit_s:
+        return Allowance(check.limit_s, "for all cases of this check together")
+    factor = f"{REFERENCE_FACTOR:.0f} times what the reference took here"
+    return Allowance(scaled, f"{factor}, for all cases of this check together")
 
 
 def _contract_failed(results: Sequence[CheckResult]) -> bool:

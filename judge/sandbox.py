@@ -1,13 +1,15 @@
 """Owns the child process: starts it, talks to it, watches its time, memory and output, ends it.
 
-The process has its own session, so that all it started ends with it and Ctrl-C reaches the judge
-only. Needs a POSIX system (Linux, macOS, WSL).
+The process has its own session, so that Ctrl-C reaches the judge only, and a mark in its
+environment, by which all that it started is found and ended with it (see `watch.marked`). Needs a
+POSIX system (Linux, macOS, WSL).
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import selectors
 import signal
 import subprocess
@@ -19,20 +21,23 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from judge import watch, wire
+from judge import stack, watch, wire
+from judge.allowance import Allowance
 from judge.api import Status
 
 ROOT = Path(__file__).resolve().parents[1]
 MAX_OUTPUT = 16 * 1024 * 1024
 KEPT_OUTPUT = 20_000
 PLAIN_MEMORY = 2 * 1024**3  # address space of a child without torch
-TORCH_MEMORY = 8 * 1024**3  # resident; torch reserves far more address space than it uses
+# Resident, since torch reserves far more address space than it uses.
+TORCH_MEMORY = min(8 * 1024**3, watch.memory_of_machine() * 3 // 4)
 IMPORT_LIMIT_S = 10.0
 TORCH_IMPORT_LIMIT_S = 60.0
 TICK_S = 0.05
 THREADS = max(1, (os.cpu_count() or 2) // 2)  # learner and reference compute at the same time
 MAX_PROCESSES = 64  # of one child, with all that it started
-PATIENCE = 4  # a child that gets no CPU has up to this many times its limit
+MARK = "MINI_ENGINE_JUDGED"  # in the environment of a child and of all that it starts
+STACK_S = 0.5  # for a child that is asked where it stands
 
 
 @dataclass(frozen=True)
@@ -48,13 +53,20 @@ class Source:
 
 
 class ChildFailed(Exception):
-    """The child gave no answer: `status` and `lines` say why."""
+    """The child gave no answer: `status` and `lines` say why, `frames` where it stood."""
 
-    def __init__(self, status: Status, *lines: str, raised: wire.Raised | None = None) -> None:
+    def __init__(
+        self,
+        status: Status,
+        *lines: str,
+        raised: wire.Raised | None = None,
+        frames: tuple[wire.Frame, ...] = (),
+    ) -> None:
         super().__init__(lines[0] if lines else status)
         self.status = status
         self.lines = lines
         self.raised = raised
+        self.frames = raised.frames if raised is not None else frames
 
 
 class Worker:
@@ -93,7 +105,7 @@ class Worker:
         """Alive, it has answered all that it was sent, and nothing that it started runs on."""
         if not self.alive or self._answered != self._number:
             return False
-        return self.foreground or watch.session_size(self._pid) <= 1
+        return self.foreground or len(watch.marked(self._mark)) <= 1
 
     def start(self) -> None:
         """Start the process and tell it what to load."""
@@ -104,7 +116,10 @@ class Worker:
         captured = None if self.foreground else subprocess.PIPE
         folder = self.source.file.parent if self.source.file else ROOT
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        value = secrets.token_hex(8)
+        self._mark = f"{MARK}={value}"
         environment = os.environ | {
+            MARK: value,
             "PYTHONPATH": os.pathsep.join(paths),
             "PYTHONDONTWRITEBYTECODE": "1",
             "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(THREADS)),
@@ -184,7 +199,9 @@ class Worker:
         """Wait until the file is loaded. Raises ChildFailed if it can't be."""
         if self.info is None:
             limit = TORCH_IMPORT_LIMIT_S if self.source.torch else IMPORT_LIMIT_S
-            info = self._reply(limit, "importing the file", self._loading)
+            file = self.source.file
+            doing = f"importing {file.name}" if file else "starting"
+            info = self._reply(Allowance(limit), doing, self._loading)
             if not isinstance(info, dict):
                 raise ChildFailed("error", "the result channel holds something that is no answer")
             if isinstance(info.get("raised"), wire.Raised):
@@ -199,42 +216,49 @@ class Worker:
         """Send a case; `answer` collects what comes back. `parts` stand in for those loaded."""
         self._send({"execute": execute, "payload": payload, "parts": dict(parts or {})})
 
-    def answer(self, limit_s: float) -> Any:
-        """Wait for the answer to the case asked last. Raises ChildFailed."""
-        self.ready()
-        return self._reply(limit_s, "running this check", self._number)
+    def answer(self, limit: float | Allowance) -> Any:
+        """Wait for the answer to the case asked last. Raises ChildFailed.
 
-    def _reply(self, limit_s: float, doing: str, number: int) -> Any:
-        message = self._wait(limit_s, doing)
+        An Allowance serves several answers: each takes away from it.
+        """
+        self.ready()
+        allowance = limit if isinstance(limit, Allowance) else Allowance(limit)
+        return self._reply(allowance, "running this check", self._number)
+
+    def _reply(self, allowance: Allowance, doing: str, number: int) -> Any:
+        message = self._wait(allowance, doing)
         if not isinstance(message, dict) or message.get("number") != number:
             raise ChildFailed("error", "the result channel holds something that is no answer")
         self._answered = number
         return message.get("answer")
 
-    def _wait(self, limit_s: float, doing: str) -> Any:
+    def _wait(self, allowance: Allowance, doing: str) -> Any:
         """Pump the pipes until a whole message is there."""
         assert self._process is not None
-        started, cpu = time.monotonic(), watch.cpu_seconds(self._pid)
-        while True:
-            try:
-                message = self._take_message()
-            except wire.WireError as error:
-                raise ChildFailed("error", str(error)) from error
-            if message is not None:
-                self._drain_output()
-                return message[0]
-            ended = watch.exited(
-                self._process
-            )  # looked at before the pipes, so that nothing is left in them
+        then, cpu = time.monotonic(), watch.cpu_seconds(self._pid)
+        while (message := self._message()) is None:
+            # Looked at before the pipes, so that nothing is left in them.
+            ended = watch.exited(self._process)
             open_channel = self._pump(0.0 if ended else TICK_S)
             if not open_channel or (ended and not self._incoming):
                 raise self._ended()
             if self.foreground:
                 continue
             self._check_bounds()
-            waited = time.monotonic() - started
-            if waited > limit_s:
-                self._check_time(waited, limit_s, watch.cpu_seconds(self._pid) - cpu, doing)
+            if allowance.used_up():
+                raise self._out_of_time(allowance, doing)
+            now, used = time.monotonic(), watch.cpu_seconds(self._pid)
+            allowance.spend(now - then, used - cpu, active=watch.active(self._pid))
+            then, cpu = now, used
+        self._drain_output()
+        return message[0]
+
+    def _message(self) -> tuple[Any] | None:
+        """A whole message, if one has arrived. Raises ChildFailed for one that can't be read."""
+        try:
+            return self._take_message()
+        except wire.WireError as error:
+            raise ChildFailed("error", str(error)) from error
 
     def _take_message(self) -> tuple[Any] | None:
         size = wire.HEADER.size
@@ -293,21 +317,38 @@ class Worker:
                 "error", f"it printed more than {MAX_OUTPUT >> 20} MB and was stopped"
             )
         if self.source.torch and watch.resident_bytes(self._pid) > TORCH_MEMORY:
+            frames = self._where()
             self.close()
-            raise ChildFailed("crashed", f"it used more than {TORCH_MEMORY >> 30} GB of memory")
+            limit = f"{TORCH_MEMORY / 2**30:.3g} GB"
+            raise ChildFailed("crashed", f"it used more than {limit} of memory", frames=frames)
         grown = watch.all_tasks() - self._tasks > MAX_PROCESSES  # cheap; counting ours is not
-        if grown and not self.foreground and watch.session_size(self._pid) > MAX_PROCESSES:
+        if grown and not self.foreground and len(watch.marked(self._mark)) > MAX_PROCESSES:
             self.close()
             raise ChildFailed("crashed", f"it started more than {MAX_PROCESSES} processes")
 
-    def _check_time(self, waited: float, limit_s: float, cpu: float, doing: str) -> None:
-        """Time is up, unless the machine gave this process too little of it."""
-        busy = watch.state(self._pid) == "R"
-        if busy and cpu < limit_s / 2 and waited < PATIENCE * limit_s:
-            return
-        how = f"it was still computing ({cpu:.1f} s of CPU time)" if busy else "it was waiting"
+    def _out_of_time(self, allowance: Allowance, doing: str) -> ChildFailed:
+        frames = self._where()
         self.close()
-        raise ChildFailed("timeout", f"no answer within {limit_s:.0f} s of {doing}; {how}")
+        what, limit = allowance.used_up()
+        return ChildFailed("timeout", f"stopped while {doing}: {what}", limit, frames=frames)
+
+    def _where(self) -> tuple[wire.Frame, ...]:
+        """Where the child stands now, as far as it can be asked (its faulthandler answers)."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGUSR1)
+        until = time.monotonic() + STACK_S
+        printed = self._printed
+        while time.monotonic() < until and not (
+            self._printed > printed and self.output.endswith("in <module>\n")
+        ):
+            if not self._pump(TICK_S):
+                break
+        self.output, text = stack.split(self.output, stack.ON_REQUEST)
+        return stack.frames(text, self._folder)
+
+    @property
+    def _folder(self) -> Path | None:
+        return self.source.file.parent if self.source.file else None
 
     def _ended(self) -> ChildFailed:
         """Why a process that closed its channel has ended, or that it only closed the channel."""
@@ -319,7 +360,9 @@ class Worker:
         self.close()
         if code is None:
             return ChildFailed("error", "it closed the judge's result channel")
-        return ChildFailed("crashed", *watch.last_words(code, self.output))
+        self.output, text = stack.split(self.output, stack.FATAL)
+        frames = stack.frames(text, self._folder)
+        return ChildFailed("crashed", *watch.last_words(code), frames=frames)
 
     def close(self) -> None:
         """End the process and everything that it started."""
@@ -332,6 +375,7 @@ class Worker:
             else:
                 os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        watch.end_marked(self._mark)
         self._selector.close()
         for fd in (self._request, self._result):
             os.close(fd)
