@@ -160,7 +160,7 @@ class Grader:
         if torch and self.options.known is None:
             self._reference(torch)  # starts its process: both import at the same time
         worker = self._worker(torch)
-        worker.output = ""
+        worker.forget_output()
         worker.ask(check.execute, cases[0].payload)  # runs while the reference runs
         expected, seconds = self._expected(check, cases)
         worker.ready()  # importing has its own limit

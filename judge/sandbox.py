@@ -1,4 +1,4 @@
-"""Owns the child process: starts it, talks to it, watches its time, memory and output, ends it.
+"""Owns the child process: starts it, asks it, watches its time, memory and output, ends it.
 
 The process has its own session, so that Ctrl-C reaches the judge only, and a mark in its
 environment, by which all that it started is found and ended with it (see `watch.marked`). Needs a
@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import selectors
 import signal
 import subprocess
 import sys
@@ -24,10 +23,10 @@ from typing import Any
 from judge import stack, watch, wire
 from judge.allowance import Allowance
 from judge.api import Status
+from judge.pipes import Pipes
 
 ROOT = Path(__file__).resolve().parents[1]
 MAX_OUTPUT = 16 * 1024 * 1024
-KEPT_OUTPUT = 20_000
 PLAIN_MEMORY = 2 * 1024**3  # address space of a child without torch
 # Resident, since torch reserves far more address space than it uses.
 TORCH_MEMORY = min(8 * 1024**3, watch.memory_of_machine() * 3 // 4)
@@ -76,7 +75,7 @@ class Worker:
         self.source = source
         self.foreground = foreground
         self.info: dict[str, Any] | None = None
-        self.output = ""
+        self._last_output = ""
         self._process: subprocess.Popen[bytes] | None = None
         self._number = self._loading = self._answered = 0  # messages sent; of them, seen back
 
@@ -101,6 +100,15 @@ class Worker:
         return self._process is not None
 
     @property
+    def output(self) -> str:
+        """The end of what the learner's code printed since `forget_output`."""
+        return self._pipes.output if self.alive else self._last_output
+
+    def forget_output(self) -> None:
+        """Let what is printed from here on belong to the next check."""
+        self._pipes.forget_output()
+
+    @property
     def idle(self) -> bool:
         """Alive, it has answered all that it was sent, and nothing that it started runs on."""
         if not self.alive or self._answered != self._number:
@@ -111,8 +119,8 @@ class Worker:
         """Start the process and tell it what to load."""
         if sys.platform == "win32":
             raise RuntimeError("the judge needs a POSIX system; on Windows use WSL")
-        request_read, self._request = os.pipe()
-        self._result, result_write = os.pipe()
+        request_read, request = os.pipe()
+        result, result_write = os.pipe()
         captured = None if self.foreground else subprocess.PIPE
         folder = self.source.file.parent if self.source.file else ROOT
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -140,7 +148,9 @@ class Worker:
         finally:
             os.close(request_read)
             os.close(result_write)
-        self._open_channels()
+        self._pipes = Pipes(request, result, self._process.stdout)
+        self._tasks = watch.all_tasks()
+        self.info = None
         self._send({"limits": self._limits(), "load": self._load()})
 
     def load(self, source: Source) -> None:
@@ -150,31 +160,14 @@ class Worker:
         """
         assert (source.torch, source.device) == (self.source.torch, self.source.device)
         self.source, self.info = source, None
-        self.output, self._printed = "", 0
+        self._pipes.forget_output()
         self._send({"load": self._load()})
 
     def _send(self, message: dict[str, Any]) -> None:
         self._number += 1
         if "load" in message:
             self._loading = self._number
-        self._outgoing += wire.encode({"number": self._number, **message})
-        self._flush()
-
-    def _open_channels(self) -> None:
-        assert self._process is not None
-        self._tasks = watch.all_tasks()
-        self._outgoing = bytearray()
-        self._incoming = bytearray()
-        self._printed = 0
-        self.output = ""
-        self.info = None
-        self._selector = selectors.DefaultSelector()
-        for fd in (self._request, self._result):
-            os.set_blocking(fd, False)
-        self._selector.register(self._result, selectors.EVENT_READ, "result")
-        if self._process.stdout is not None:
-            os.set_blocking(self._process.stdout.fileno(), False)
-            self._selector.register(self._process.stdout, selectors.EVENT_READ, "output")
+        self._pipes.send(wire.encode({"number": self._number, **message}))
 
     def _limits(self) -> dict[str, Any]:
         torch, unlimited = self.source.torch, self.foreground
@@ -239,8 +232,8 @@ class Worker:
         while (message := self._message()) is None:
             # Looked at before the pipes, so that nothing is left in them.
             ended = watch.exited(self._process)
-            open_channel = self._pump(0.0 if ended else TICK_S)
-            if not open_channel or (ended and not self._incoming):
+            open_channel = self._pipes.pump(0.0 if ended else TICK_S)
+            if not open_channel or (ended and not self._pipes.partial):
                 raise self._ended()
             if self.foreground:
                 continue
@@ -250,68 +243,23 @@ class Worker:
             now, used = time.monotonic(), watch.cpu_seconds(self._pid)
             allowance.spend(now - then, used - cpu, active=watch.active(self._pid))
             then, cpu = now, used
-        self._drain_output()
+        self._read_output()
         return message[0]
 
     def _message(self) -> tuple[Any] | None:
         """A whole message, if one has arrived. Raises ChildFailed for one that can't be read."""
         try:
-            return self._take_message()
+            return self._pipes.message()
         except wire.WireError as error:
             raise ChildFailed("error", str(error)) from error
 
-    def _take_message(self) -> tuple[Any] | None:
-        size = wire.HEADER.size
-        if len(self._incoming) < size:
-            return None
-        text, blob = wire.sizes(bytes(self._incoming[:size]))
-        if len(self._incoming) < size + text + blob:
-            return None
-        body = bytes(self._incoming[size : size + text + blob])
-        del self._incoming[: size + text + blob]
-        return (wire.decode(body[:text], body[text:]),)
-
-    def _pump(self, timeout: float) -> bool:
-        """Move bytes; False once the result channel is closed."""
-        self._flush()
-        for key, _ in self._selector.select(timeout):
-            piece = _read(key.fd)
-            if piece is None:
-                continue
-            if not piece:
-                self._selector.unregister(key.fileobj)
-                if key.data == "result":
-                    return False
-            elif key.data == "result":
-                self._incoming += piece
-            else:
-                self._printed += len(piece)
-                text = piece.decode("utf-8", "replace")
-                self.output = (self.output + text)[-KEPT_OUTPUT:]
-        return True
-
-    def _flush(self) -> None:
-        while self._outgoing:
-            try:
-                written = os.write(self._request, self._outgoing[: 1 << 16])
-            except BlockingIOError:
-                return
-            except BrokenPipeError:  # the child has ended; its exit is reported by `_wait`
-                self._outgoing.clear()
-                return
-            del self._outgoing[:written]
-
-    def _drain_output(self) -> None:
-        while self._process is not None and self._process.stdout is not None:
-            piece = _read(self._process.stdout.fileno())
-            if not piece:
-                return
-            self._printed += len(piece)
-            self.output = (self.output + piece.decode("utf-8", "replace"))[-KEPT_OUTPUT:]
+    def _read_output(self) -> None:
+        """All that was printed by now, for whoever shows it."""
+        while self._pipes.read_output():
             self._check_bounds()
 
     def _check_bounds(self) -> None:
-        if self._printed > MAX_OUTPUT:
+        if self._pipes.printed > MAX_OUTPUT:
             self.close()
             raise ChildFailed(
                 "error", f"it printed more than {MAX_OUTPUT >> 20} MB and was stopped"
@@ -337,13 +285,14 @@ class Worker:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._pid, signal.SIGUSR1)
         until = time.monotonic() + STACK_S
-        printed = self._printed
-        while time.monotonic() < until and not (
-            self._printed > printed and self.output.endswith("in <module>\n")
-        ):
-            if not self._pump(TICK_S):
+        while time.monotonic() < until and not self._pipes.output.endswith(stack.LAST_LINE):
+            if not self._pipes.pump(TICK_S):
                 break
-        self.output, text = stack.split(self.output, stack.ON_REQUEST)
+        return self._frames(stack.ON_REQUEST)
+
+    def _frames(self, begin: str) -> tuple[wire.Frame, ...]:
+        """The stack that the child printed, which is then no output of the learner's."""
+        self._pipes.output, text = stack.split(self._pipes.output, begin)
         return stack.frames(text, self._folder)
 
     @property
@@ -354,14 +303,14 @@ class Worker:
         """Why a process that closed its channel has ended, or that it only closed the channel."""
         assert self._process is not None
         watch.wait_for_exit(self._process)
-        self._pump(0.0)
-        self._drain_output()
+        self._pipes.pump(0.0)
+        self._read_output()
         code = self._process.poll()
-        self.close()
         if code is None:
+            self.close()
             return ChildFailed("error", "it closed the judge's result channel")
-        self.output, text = stack.split(self.output, stack.FATAL)
-        frames = stack.frames(text, self._folder)
+        frames = self._frames(stack.FATAL)
+        self.close()
         return ChildFailed("crashed", *watch.last_words(code), frames=frames)
 
     def close(self) -> None:
@@ -376,16 +325,5 @@ class Worker:
                 os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         watch.end_marked(self._mark)
-        self._selector.close()
-        for fd in (self._request, self._result):
-            os.close(fd)
-        if process.stdout is not None:
-            process.stdout.close()
-
-
-def _read(fd: int) -> bytes | None:
-    """Bytes at hand; None if there are none yet, empty at the end."""
-    try:
-        return os.read(fd, 1 << 20)
-    except BlockingIOError:
-        return None
+        self._last_output = self._pipes.output
+        self._pipes.close()

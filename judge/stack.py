@@ -10,6 +10,7 @@ from judge.wire import Frame
 ENTRY = re.compile(r'\s*File "(.*)", line (\d+) in (.*)')
 ESCAPE = re.compile(r"\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|\\U[0-9a-f]{8}")
 ON_REQUEST = "Stack (most recent call first):"
+LAST_LINE = "in _run_module_as_main\n"  # the outermost call of `python -m judge.child`
 FATAL = "Fatal Python error:"
 
 
