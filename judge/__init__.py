@@ -27,7 +27,9 @@ How to write an exercise
      "torch", "cuda", "tiny", "smollm2". `last=True` runs once everything before it passed.
    - Checks inside the engine come from `judge.engine_checks` and run in `judge.engine_run`, with
      `EngineParts(slot=part)`.
-4. **Hints.** Three: a question, the invariant, pseudocode. No line of the reference (tested).
+4. **Hints.** Three: a question, the invariant, pseudocode. No line of the reference (tested). An
+   exercise of several functions gives each its own three, under `hints_for` and the name of the
+   check that fails first without it.
 5. **Mistakes.** `Mistake(name, parts={symbol: "judge.mistakes.MODULE:name"})`, a wrong
    implementation; see `judge.diagnosis` for when its name is shown. `Case.notes["if_timeout"]` is
    the name for code that hangs in that case.

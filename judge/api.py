@@ -80,11 +80,16 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Details:
-    """What an exercise module holds under the name EXERCISE."""
+    """What an exercise module holds under the name EXERCISE.
+
+    `hints` are those of the whole exercise. One of several functions may have three of its own:
+    `hints_for` holds them by the name of the check whose failure they answer.
+    """
 
     checks: tuple[Check, ...]
     hints: tuple[str, str, str]
     mistakes: tuple[Mistake, ...] = ()
+    hints_for: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -153,6 +158,7 @@ class ExerciseResult:
     results: list[CheckResult] = field(default_factory=list)
     seconds: float = 0.0
     line: int = 1
+    notes: list[str] = field(default_factory=list)  # what is worth a sentence and fails nothing
 
     @property
     def status(self) -> Status:

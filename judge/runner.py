@@ -77,6 +77,7 @@ class Grader:
         self.learners: dict[bool, Worker] = {}
         self.references: dict[bool, Reference] = {}
         self.device = "cpu"
+        self.notes: list[str] = []
 
     def run(self) -> ExerciseResult:
         """All checks in their order; never raises for what the learner's code does."""
@@ -95,6 +96,7 @@ class Grader:
             if self.shared is None:
                 self.workers.close()
         result.seconds = time.monotonic() - started
+        result.notes = self.notes
         return result
 
     def selected(self) -> list[Check]:
@@ -129,6 +131,8 @@ class Grader:
         """(status, why) of a check that is not run, or None."""
         if self.deaths >= MAX_DEATHS:
             return "not run", f"left out after {self.deaths} lost processes"
+        if check.kind == "policy" and _contract_failed(before):
+            return "not run", "policy is looked at once the contract holds"
         if check.last and _contract_failed(before):
             return "not run", "runs once the checks before it pass"
         excluded = self._excluded(check)
@@ -163,7 +167,7 @@ class Grader:
         worker.forget_output()
         worker.ask(check.execute, cases[0].payload)  # runs while the reference runs
         expected, seconds = self._expected(check, cases)
-        worker.ready()  # importing has its own limit
+        self._note_torch(worker.ready())  # importing has its own limit
         allowance = _allowance(check, seconds)
         worst: CheckResult | None = None
         answers: list[Any] = []
@@ -193,6 +197,15 @@ class Grader:
         if len(answers) == len(cases) and check.kind == "contract":
             self.evidence[check.name] = Evidence(check, cases, expected, answers, worst is None)
         return worst or CheckResult(check, "passed", output=worker.output)
+
+    def _note_torch(self, info: Mapping[str, Any]) -> None:
+        """A torch-free part loads torch: that costs time in every run, and fails nothing."""
+        seconds = info.get("torch_s")
+        if isinstance(seconds, float) and self.source.file is not None and not self.notes:
+            self.notes.append(
+                f"{self.source.file.name} loads torch when it is imported: {seconds:.1f} s of this "
+                "run; this exercise needs no torch, so import it inside the functions that do"
+            )
 
     def _expected(self, check: Check, cases: Sequence[Case]) -> tuple[list[Any], float]:
         """What the reference answers, and how long it took (0 if it was known already)."""

@@ -198,12 +198,22 @@ class Worker:
             if not isinstance(info, dict):
                 raise ChildFailed("error", "the result channel holds something that is no answer")
             if isinstance(info.get("raised"), wire.Raised):
-                raise ChildFailed("error", "the file can't be imported", raised=info["raised"])
+                raise self._not_imported(info["raised"])
             if "missing" in info:
                 names = ", ".join(str(name) for name in info["missing"])
                 raise ChildFailed("error", f"the file has no {names}")
             self.info = info
         return self.info
+
+    def _not_imported(self, raised: wire.Raised) -> ChildFailed:
+        lines = ["the file can't be imported"]
+        inside = any("torch" in Path(frame.file).parts for frame in raised.frames)
+        if inside and not self.source.torch:
+            lines.append(
+                "it loads torch, which this exercise does not need and has no room for "
+                f"({PLAIN_MEMORY >> 30} GB of addresses): import torch inside the functions that do"
+            )
+        return ChildFailed("error", *lines, raised=raised)
 
     def ask(self, execute: str, payload: Any, parts: Mapping[str, str] | None = None) -> None:
         """Send a case; `answer` collects what comes back. `parts` stand in for those loaded."""

@@ -146,7 +146,9 @@ def token_lines(made: Any, want: Any, have: Any, wrong: int) -> list[str]:
     words = pieces(made["model"])
     ours, theirs = want["tokens"], have["tokens"]
     if wrong == len(theirs):
-        lines = [f"number of tokens: expected {len(ours)}, got {len(theirs)}; those agree"]
+        first = "which is right" if len(theirs) == 1 else f"the {len(theirs)} are right"
+        agree = first if theirs else "an empty list"
+        lines = [f"number of tokens: expected {len(ours)}, got {len(theirs)} ({agree})"]
     elif wrong == len(ours):
         why = "max_tokens" if len(ours) == made["max_tokens"] else "an end token"
         lines = [f"number of tokens: expected {len(ours)}, it ends with {why}; got {len(theirs)}"]

@@ -160,6 +160,34 @@ def pool_answer(case: Case, expected: Any, got: Any) -> Difference | None:
     return Difference((*found.lines, *_about_blocks(case.payload, got)), found.status, found.frames)
 
 
+def own_lists(case: Case, expected: Any, got: Any) -> Difference | None:
+    """As `pool_answer`, with what the judge did to the lists that it got."""
+    found = pool_answer(case, expected, got)
+    if found is None or not isinstance(got, list):
+        return found
+    failed = next(
+        (int(line.rpartition("<- call ")[2].split()[0]) for line in found.lines if "<- " in line), 0
+    )
+    during = any(line.startswith("after it, ") for line in found.lines)
+    lists = [
+        f"r{number - 1} ({name})"
+        for number, (name, _, _) in enumerate(case.payload["calls"], start=1)
+        if number < failed + during
+        and number < len(got)
+        and isinstance(got[number].get("value"), list)
+    ]
+    if not lists:
+        return found
+    told = f"the judge changed the list {lists[-1]}, as a caller may: the pool works with that list"
+    if len(lists) > 1:
+        told = (
+            "the judge changed every list that it got, as a caller may, the last ones being "
+            f"{' and '.join(lists[-2:])}: the pool works with one of them"
+        )
+    told += " and should have returned a copy"
+    return Difference((*found.lines, told), found.status, found.frames)
+
+
 def _rename(payload: Any, expected: list[Any], got: list[Any]) -> list[Any]:
     """The reference's answers in the learner's ids, as far as those make sense."""
     if isinstance(expected[0]["value"], Raised):
@@ -221,8 +249,8 @@ def ids_in_order(case: Case, expected: Any, got: Any) -> Difference | None:
     return compare.script_answer(case, expected, got)
 
 
-def _check(name: str, title: str, cases: Any) -> Check:
-    return Check(name, title, SCRIPT, cases, pool_answer)
+def _check(name: str, title: str, cases: Any, compare_with: Any = pool_answer) -> Check:
+    return Check(name, title, SCRIPT, cases, compare_with)
 
 
 EXERCISE = Details(
@@ -233,7 +261,8 @@ EXERCISE = Details(
         _check("order", "front, back and middle of the free list", order),
         _check("ids", "ids outside the pool are refused", outside),
         _check("random", "random calls, everything looked at after each", random_scripts),
-        _check("own-lists", "callers may change the lists that they got", spoiled),
+        _check("own-lists", "callers may change the lists that they got", spoiled,
+               own_lists),
         Check("first-ids", "a new pool hands out 0, 1, 2 ...", SCRIPT, first_ids, ids_in_order,
               kind="policy"),
         *engine_checks.control_plane_checks(),
@@ -246,7 +275,7 @@ EXERCISE = Details(
         "A block is in the free list exactly when its reference count is 0. Every method keeps "
         "that: look at both before you change either, and raise before you change anything. "
         "The free list needs both ends and its middle: which container of the standard library "
-        "removes any key in constant time and keeps an order?",
+        "removes any key in constant time and keeps an order? (A list will do here.)",
         "keep a count per block id and an ordered free list of ids\n"
         "allocate: refuse (negative, too many); move ids from the front; each count becomes 1\n"
         "share: check the id; was the count 0, then remove it from the list; count up\n"
@@ -268,6 +297,9 @@ EXERCISE = Details(
             ("free gives the block back while others hold it", "FreeIgnoresHolders"),
             ("a block in several tables never becomes free", "SharedNeverFree"),
             ("allocate takes blocks before it raises", "TakesThenRaises"),
+            ("allocate takes blocks before it raises", "TakesUncounted"),
+            ("allocate takes blocks before it raises", "TakesUncountedKeys"),
+            ("allocate takes blocks before it raises", "TakesUncountedQuietly"),
             ("allocate hands out fewer blocks than asked for", "FewerBlocks"),
             ("the last free block is never handed out", "LastBlockKept"),
             ("allocate takes from the back of the free list", "TakesFromBack"),
@@ -276,6 +308,7 @@ EXERCISE = Details(
             ("a negative count is accepted", "NegativeCount"),
             ("the pool's own list is given away", "GivesListAway"),
             ("OutOfBlocks is not raised, Python's own error comes through", "PythonError"),
+            ("OutOfBlocks is not raised, Python's own error comes through", "PythonErrorUncounted"),
         )
     ),
 )  # fmt: skip

@@ -83,7 +83,7 @@ def test_a_wrong_tensor_is_described_shape_dtype_and_place() -> None:
     assert "the dtype is float64" in lines(lambda *args: attention_over_contiguous(*args).double())
     described = lines(one_head)
     assert "first wrong at [2, 1, 0] (query 2, head 1, number 0)" in described
-    assert "queries 2-3 of 0 to 3; head 1 of 0 to 3; all 8 numbers" in described
+    assert "queries 2-3 of 4; head 1 of 4; all 8 numbers (counted from 0)" in described
     assert "NaN" in lines(lambda *args: attention_over_contiguous(*args) * torch.nan)
 
     def spoils(query: torch.Tensor, *args: object) -> torch.Tensor:
