@@ -49,7 +49,8 @@ class Check:
     no expected value. `normalize(case, answer)` brings legal variety to one form. `compare(case,
     expected, got)` returns a Difference, or None if the answer is right. `needs` holds "torch",
     "cuda", "smollm2". A `last` check runs only when all contract checks before it passed.
-    The time limit is `limit_s`, or 20 times what the reference took if that is more.
+    The time limit is `limit_s`, or 20 times what the reference took if that is more: seconds of CPU
+    time, or seconds asleep (see `allowance`).
     """
 
     name: str

@@ -78,6 +78,7 @@ class Grader:
         self.references: dict[bool, Reference] = {}
         self.device = "cpu"
         self.notes: list[str] = []
+        self.unloadable = False  # its file can't be imported, or lacks what is graded
 
     def run(self) -> ExerciseResult:
         """All checks in their order; never raises for what the learner's code does."""
@@ -129,6 +130,8 @@ class Grader:
 
     def _left_out(self, check: Check, before: list[CheckResult]) -> Any:
         """(status, why) of a check that is not run, or None."""
+        if self.unloadable:
+            return "not run", "the file has to load first"
         if self.deaths >= MAX_DEATHS:
             return "not run", f"left out after {self.deaths} lost processes"
         if check.kind == "policy" and _contract_failed(before):
@@ -270,6 +273,7 @@ class Grader:
             lines += [compare.show(failure.raised), *compare.about_raised(failure.raised)]
             if "ExerciseNotStarted" in failure.raised.types:
                 return CheckResult(check, "not started", lines=[failure.raised.message])
+        self.unloadable = case is None
         hangs = case is not None and failure.status == "timeout"
         return CheckResult(
             check, failure.status, case=case, case_number=number, lines=lines,

@@ -157,7 +157,15 @@ def pool_answer(case: Case, expected: Any, got: Any) -> Difference | None:
     found = compare.script_answer(case, expected, got)
     if found is None:
         return None
-    return Difference((*found.lines, *_about_blocks(case.payload, got)), found.status, found.frames)
+    seen = got[: _failed_call(found) + 1] if isinstance(got, list) else []
+    lines = (*found.lines, *_about_blocks(case.payload, seen))
+    return Difference(lines, found.status, found.frames)
+
+
+def _failed_call(found: Difference) -> int:
+    """The number of the call that a difference is about; 0 is making the pool."""
+    marked = [line.rpartition("<- call ")[2] for line in found.lines if "<- call " in line]
+    return int(marked[0].split()[0]) if marked else 0
 
 
 def own_lists(case: Case, expected: Any, got: Any) -> Difference | None:
@@ -165,14 +173,11 @@ def own_lists(case: Case, expected: Any, got: Any) -> Difference | None:
     found = pool_answer(case, expected, got)
     if found is None or not isinstance(got, list):
         return found
-    failed = next(
-        (int(line.rpartition("<- call ")[2].split()[0]) for line in found.lines if "<- " in line), 0
-    )
     during = any(line.startswith("after it, ") for line in found.lines)
     lists = [
         f"r{number - 1} ({name})"
         for number, (name, _, _) in enumerate(case.payload["calls"], start=1)
-        if number < failed + during
+        if number < _failed_call(found) + during
         and number < len(got)
         and isinstance(got[number].get("value"), list)
     ]
@@ -229,10 +234,8 @@ def _names(payload: Any, expected: list[Any], got: list[Any], size: int) -> dict
     return names
 
 
-def _about_blocks(payload: Any, got: Any) -> list[str]:
+def _about_blocks(payload: Any, got: list[Any]) -> list[str]:
     """A sentence for the first list of blocks that no pool may return."""
-    if not isinstance(got, list):
-        return []
     size = payload["args"][0]
     for (name, _, _), answer in zip(payload["calls"], got[1:], strict=False):
         value = answer.get("value")

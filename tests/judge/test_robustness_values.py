@@ -58,6 +58,16 @@ def test_what_is_no_number_is_wrong(value: str, tmp_path: Path) -> None:
     assert result.lines[1] == f"expected 0.5, got {value}"
 
 
+@pytest.mark.parametrize(
+    "value", ["[0] * 3_000_000", "loop", "'x' * 10**8", "2**70", "{1: [{2: (3, None)}]}"]
+)
+def test_an_answer_of_any_size_and_depth_is_compared(value: str, tmp_path: Path) -> None:
+    code = f"loop = []\nloop.append(loop)\ndef half(x): return {value}"
+    result = first(tmp_path, code, replace(answering([0, 1]), limit_s=30.0))
+    assert result.status == "wrong"
+    assert max(map(len, result.lines)) < 500
+
+
 def test_an_input_that_is_kept_and_changed_later_changes_no_other_case(tmp_path: Path) -> None:
     lists = replace(
         CHECK,
