@@ -81,8 +81,9 @@ def _add_commands(found: argparse.ArgumentParser) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     args = parser().parse_args(arguments)
-    for number in (signal.SIGTERM, signal.SIGHUP):  # told to end; its terminal was closed
-        if signal.getsignal(number) == signal.SIG_DFL:  # nohup has it ignored
+    for name in ("SIGTERM", "SIGHUP"):  # told to end; its terminal was closed
+        number = getattr(signal, name, None)  # not every system has both
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:  # nohup ignores it
             signal.signal(number, _terminated)
     reporter = Reporter(plain=args.no_color, verbose=args.verbose)
     try:

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MAX_OUTPUT = 16 * 1024 * 1024
 PLAIN_MEMORY = 2 * 1024**3  # address space of a child without torch
 # Resident, since torch reserves far more address space than it uses.
-TORCH_MEMORY = min(8 * 1024**3, watch.memory_of_machine() * 3 // 4)
+TORCH_MEMORY = min(8 * 1024**3, watch.memory_of_machine() * 3 // 4 or 8 * 1024**3)
 IMPORT_LIMIT_S = 10.0
 TORCH_IMPORT_LIMIT_S = 60.0
 TICK_S = 0.05

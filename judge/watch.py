@@ -74,7 +74,9 @@ def end_marked(mark: str) -> None:
 
 
 def memory_of_machine() -> int:
-    """Bytes of memory that this machine has."""
+    """Bytes of memory that this machine has; 0 where it does not tell."""
+    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
+        return 0
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 

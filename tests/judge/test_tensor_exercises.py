@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from judge.api import Case, Context
 from judge.exercises import find
 from judge.exercises.kv_cache_attention import make
 from judge.exercises.kv_cache_generate import work_lines
-from judge.tensor_calls import WatchedModel, call
+from judge.tensor_calls import WatchedModel, call, token_rows
 from mini_engine.compute.attention_single import attention_over_contiguous
 from mini_engine.compute.random_model import TINY_LLAMA, random_model
 
@@ -126,6 +127,24 @@ def test_the_watched_model_refuses_what_would_fail_deep_inside() -> None:
     model(ids, ids, attend)
     with pytest.raises(RuntimeError, match="forward pass 3"):
         model(ids, ids, attend)
+
+
+def test_tokens_are_counted_wherever_the_model_is_called() -> None:
+    model = random_model(TINY_LLAMA, 0)
+    ids = torch.tensor([1, 2, 3])
+
+    def attend(layer: int, query: torch.Tensor, key: object, value: object) -> torch.Tensor:
+        return query
+
+    with token_rows(model.config) as rows:
+        model(ids, ids, attend)
+        assert rows() == 3
+        thread = threading.Thread(target=model.forward, args=(ids[:2], ids[:2], attend))
+        thread.start()
+        thread.join()
+        assert rows() == 5
+    model(ids, ids, attend)
+    assert rows() == 5
 
 
 def test_work_is_described_by_position() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from judge import practice
+from judge import doctor, practice
 from judge.api import Check, CheckResult, Exercise, ExerciseResult
 from judge.commands import grade as grading
 from judge.commands import show
@@ -21,6 +21,7 @@ from judge.progress import Progress
 from judge.report import Reporter, counts
 from judge.runner import Grader, Options, learner_source
 from judge.sandbox import ROOT
+from judge.workers import Workers
 from tests.judge.conftest import Checkout
 from tests.judge.toy import CHECK, ODD, grade
 
@@ -122,6 +123,15 @@ def just_above(check: Check) -> list[str]:
 def test_goodput_is_tried_just_above_its_limits() -> None:
     (check,) = (c for c in find(METRICS)[0].details().checks if c.name == "goodput")
     assert just_above(check)
+
+
+def test_the_doctor_says_why_a_check_is_not_run() -> None:
+    stream = StringIO()
+    (slots,) = find("paged-kv.slot-mapping")
+    with Workers() as workers:
+        assert doctor._reference_passes(slots, (), workers, Reporter(stream))
+    assert "PASS  paged-kv.slot-mapping: 7 of 7 checks passed; 2 not run" in stream.getvalue()
+    assert "  not run: engine-smollm2 (SmolLM2 is " in stream.getvalue()
 
 
 # Hints: those of the function that failed, and an end.
