@@ -30,7 +30,9 @@ How to write an exercise
      your own gets the same report, second pass and bisection with `look=engine_verdict.look` and
      its `fingerprint`, if its `execute` ends in `engine_watch.run`. A check that needs "smollm2"
      has the model's name in its payload under "model": `--model FOLDER` puts another in its place.
-4. **Hints.** Three: a question, the invariant, pseudocode. No line of the reference (tested).
+4. **Hints.** Three: a question, the invariant, pseudocode. No line of the reference (tested). An
+   exercise of several functions gives each its own three, under `hints_for` and the name of the
+   check that fails first without it.
 5. **Mistakes.** `Mistake(name, parts={symbol: "judge.mistakes.MODULE:name"})`, a wrong
    implementation; see `judge.diagnosis` for when its name is shown. `Case.notes["if_timeout"]` is
    the name for code that hangs in that case.

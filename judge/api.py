@@ -81,9 +81,10 @@ class Check:
     no expected value. `normalize(case, answer)` brings legal variety to one form. `compare(case,
     expected, got)` returns a Difference, or None if the answer is right. `needs` holds "torch",
     "cuda", "smollm2". A `last` check runs only when all contract checks before it passed.
-    The time limit is `limit_s`, or 20 times what the reference took if that is more. `look(case,
-    expected, got, ask)`, where there is one, decides in the place of `compare` and may ask for
-    further runs. `fingerprint(answer)` is what two runs of one known mistake have in common.
+    The time limit is `limit_s`, or 20 times what the reference took if that is more: seconds of CPU
+    time, or seconds asleep (see `allowance`). `look(case, expected, got, ask)`, where there is one,
+    decides in the place of `compare` and may ask for further runs. `fingerprint(answer)` is what
+    two runs of one known mistake have in common.
     """
 
     name: str
@@ -116,11 +117,16 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Details:
-    """What an exercise module holds under the name EXERCISE."""
+    """What an exercise module holds under the name EXERCISE.
+
+    `hints` are those of the whole exercise. One of several functions may have three of its own:
+    `hints_for` holds them by the name of the check whose failure they answer.
+    """
 
     checks: tuple[Check, ...]
     hints: tuple[str, str, str]
     mistakes: tuple[Mistake, ...] = ()
+    hints_for: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -190,6 +196,7 @@ class ExerciseResult:
     results: list[CheckResult] = field(default_factory=list)
     seconds: float = 0.0
     line: int = 1
+    notes: list[str] = field(default_factory=list)  # what is worth a sentence and fails nothing
 
     @property
     def status(self) -> Status:

@@ -83,7 +83,10 @@ def _add_commands(found: argparse.ArgumentParser) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     args = parser().parse_args(arguments)
-    signal.signal(signal.SIGTERM, _terminated)
+    for name in ("SIGTERM", "SIGHUP"):  # told to end; its terminal was closed
+        number = getattr(signal, name, None)  # not every system has both
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:  # nohup ignores it
+            signal.signal(number, _terminated)
     reporter = Reporter(plain=args.no_color, verbose=args.verbose)
     try:
         return _run(args, reporter)
@@ -101,6 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output went away, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:  # a folder that is read-only, a disk that is full; it names the file
+        print(f"judge: {error}", file=sys.stderr)
+        return 2
 
 
 def _terminated(number: int, frame: Any) -> NoReturn:

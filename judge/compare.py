@@ -16,6 +16,11 @@ ATOL, RTOL = 1e-4, 1e-4  # float32 sums in another order; see FLOATS for plain P
 HALF_ALIKE = 0.05
 FLOATS = 1e-9
 SHOWN_CALLS = 4
+TORCH_NAMES = {
+    "torch": "import torch",
+    "Tensor": "from torch import Tensor",
+    "F": "import torch.nn.functional as F",
+}
 
 
 def same(expected: Any, got: Any, *, exact_errors: bool = False) -> bool:
@@ -183,6 +188,9 @@ def about_raised(got: Raised) -> list[str]:
         return ["sys.exit() ends a program; a part of the engine must return or raise an error"]
     if got.type_name == "MemoryError":
         return ["it asked for more memory than the judge allows"]
+    for name, line in TORCH_NAMES.items():
+        if got.type_name == "NameError" and f"'{name}'" in got.message:
+            return [f"{name} is not imported there: begin the function with `{line}`"]
     if got.type_name == "TypeError" and not any(frame.own for frame in got.frames):
         return ["the call itself failed: compare the signature with the one in the stub"]
     return []

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from judge import practice
-from judge.api import Exercise
+from judge.api import CheckResult, Exercise
 from judge.exercises import EXERCISES
 from judge.models import RealModel
 from judge.reference import JudgeFault
@@ -85,6 +85,16 @@ def examine(reporter: Reporter) -> int:
     return 0 if healthy else 1
 
 
+def _why_not_run(found: CheckResult) -> str:
+    """SmolLM2 takes long and is left out of this look; for all else the verdict says why."""
+    missing = missing_models()
+    for model in set(found.check.needs) & set(missing):
+        return missing[model]
+    if "smollm2" in found.check.needs:
+        return "SmolLM2 is left out of this look; grading uses it"
+    return found.lines[0]
+
+
 def _reference_passes(
     exercise: Exercise, models: tuple[str, ...], workers: Workers, reporter: Reporter
 ) -> bool:
@@ -98,6 +108,9 @@ def _reference_passes(
         return False
     reporter.labelled(LABELS[result.status], f"{exercise.id}: {counts(result.results)}, "
                       f"{result.seconds:.1f} s")  # fmt: skip
+    for found in result.results:
+        if found.status in ("skipped", "not run"):
+            reporter.line(f"  not run: {found.check.name} ({_why_not_run(found)})")
     failed = result.first_failure
     for line in failed.lines if failed else []:
         reporter.line(f"  {line}")

@@ -45,6 +45,11 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
+def _hints(check: str | None) -> str:
+    """The name under which it is kept how many hints were shown."""
+    return "hints" if check is None else f"hints for {check}"
+
+
 class Progress:
     """What is known about each exercise. A file that can't be read is kept aside.
 
@@ -89,13 +94,14 @@ class Progress:
         return self.entries.get(exercise.id, {})
 
     def status(self, exercise: Exercise) -> str:
-        """ "passed" only for the code as it is now; "edited" if it was changed since it passed."""
+        """ "passed" only for the code as it is now; of other code the status, and that it is."""
         entry = self.entry(exercise)
         if not entry.get("status"):
             return "not tried"
-        if entry["status"] == "passed" and entry.get("hash") != self.code(exercise):
-            return "edited since it passed"
-        return str(entry["status"])
+        if entry.get("hash") == self.code(exercise):
+            return str(entry["status"])
+        passed = entry["status"] == "passed"
+        return "edited since it passed" if passed else f"{entry['status']}, changed since"
 
     def earlier(self, exercise: Exercise) -> tuple[str, ...]:
         """Checks on SmolLM2 that passed with the code as it is now."""
@@ -132,15 +138,21 @@ class Progress:
         elif self.last_failure and self.last_failure.get("exercise") == exercise.id:
             self.last_failure = None
 
-    def next_hint(self, exercise: Exercise) -> int:
-        """Which hint is next, 0 to 2; remembers that it was shown."""
-        number = min(self.hints_shown(exercise), 2)
-        self._learn(exercise, hints=number + 1)
+    def next_hint(self, exercise: Exercise, check: str | None = None) -> int:
+        """Which hint is next, 0 to 2; remembers that it was shown. `check` has its own three."""
+        number = min(self.hints_shown(exercise, check), 2)
+        self._learn(exercise, **{_hints(check): number + 1})
         return number
 
-    def hints_shown(self, exercise: Exercise) -> int:
-        """How many of the three hints were shown."""
-        return int(self.entry(exercise).get("hints", 0))
+    def hints_shown(self, exercise: Exercise, check: str | None = None) -> int:
+        """How many of the three hints, of the exercise or of one of its checks, were shown."""
+        return int(self.entry(exercise).get(_hints(check), 0))
+
+    def hints_of(self, exercise: Exercise) -> str | None:
+        """The check whose own hints fit: the last that failed, if it has some; else None."""
+        failure = self.last_failure or {}
+        check = failure.get("check") if failure.get("exercise") == exercise.id else None
+        return check if check in exercise.details().hints_for else None
 
     def solution_shown(self, exercise: Exercise) -> str | None:
         """ "solution shown on DATE", with ", after it passed" where that is so; else None."""

@@ -26,6 +26,7 @@ LABELS: dict[Status, str] = {
 STYLES = {"PASS": "green", "SKIPPED": "yellow", "NOT RUN": "yellow", "NOT STARTED": "yellow",
           "POLICY": "yellow", "-": "yellow"}  # fmt: skip
 SCRIPT = "python practice/judge.py"
+ALLOWED = "your part is right; here it differs from the reference and vLLM, which is allowed:"
 
 
 class Reporter:
@@ -71,7 +72,9 @@ class Reporter:
         if result.check.kind == "policy" and result.status in FAILED:
             label = "POLICY"
         note = ""
-        if result.status == "not started":
+        if label == "POLICY":
+            note = " (differs, which is allowed)"
+        elif result.status == "not started":
             note = f" ({result.lines[0]} is a stub)"
         elif result.status in ("skipped", "not run") or (
             result.status == "passed" and result.lines
@@ -79,22 +82,28 @@ class Reporter:
             note = f" ({result.lines[0]})"
         self.labelled(f"  {label:<11}", f"{result.check.name:<16} {result.check.title}{note}")
 
-    def failure(self, result: ExerciseResult, hint: int | None) -> None:
+    def failure(self, result: ExerciseResult, hints_shown: int) -> None:
         """The first failure of an exercise, in full."""
         failed = result.first_failure
         if failed is None:
             return
         exercise = result.exercise.id
-        label = "POLICY" if failed.check.kind == "policy" else LABELS[failed.status]
+        policy = failed.check.kind == "policy"
         self.line()
-        self.labelled(label, f"{exercise} / {failed.check.title}")
+        self.labelled(
+            "POLICY" if policy else LABELS[failed.status], f"{exercise} / {failed.check.title}"
+        )
+        if policy:
+            self.line(f"  {ALLOWED}")
         for line in explain(result, failed, verbose=self.verbose):
             self.line(f"  {line}")
-        if failed.check.kind == "policy":
-            self.line("  this is legal; the reference, and vLLM, do it in the other way")
+        if policy:
             return
-        if hint is not None:
-            self.line(f"  hint {hint + 1} of 3: {SCRIPT} {exercise} --hint")
+        if hints_shown < 3:
+            self.line(f"  hint {hints_shown + 1} of 3: {SCRIPT} {exercise} --hint")
+        else:
+            self.line(f"  all hints are shown; the reference's code: {SCRIPT} {exercise} "
+                      "--solution")  # fmt: skip
         if failed.case is not None:
             self.line(f"  look inside: {SCRIPT} {exercise} --debug {failed.check.name}"
                       f" --seed {result.seed}")  # fmt: skip
@@ -105,6 +114,8 @@ class Reporter:
         label = LABELS[result.status] if result.status != "skipped" else "NOT COMPLETE"
         self.labelled(label, f"{result.exercise.id}: {counts(result.results)}; "
                       f"seed {result.seed}, {result.seconds:.1f} s")  # fmt: skip
+        for note in result.notes:
+            self.line(f"  note: {note}")
 
 
 def counts(results: Sequence[CheckResult]) -> str:
@@ -114,7 +125,8 @@ def counts(results: Sequence[CheckResult]) -> str:
     text = f"{passed} of {len(run)} checks passed"
     policy = sum(r.status in FAILED and r.check.kind == "policy" for r in run)
     if policy:
-        text += f" ({policy} of policy differ, which fails nothing)"
+        what = "policy check differs" if policy == 1 else "policy checks differ"
+        text += f" ({policy} {what}, which is allowed)"
     left_out = len(results) - len(run)
     return f"{text}; {left_out} not run" if left_out else text
 

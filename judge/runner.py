@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from judge import compare, wire
+from judge.allowance import Allowance
 from judge.api import (
     FAILED,
     Ask,
@@ -79,6 +80,8 @@ class Grader:
         self.learners: dict[bool, Worker] = {}
         self.references: dict[bool, Reference] = {}
         self.device = "cpu"
+        self.notes: list[str] = []
+        self.unloadable = False  # its file can't be imported, or lacks what is graded
 
     def run(self) -> ExerciseResult:
         """All checks in their order; never raises for what the learner's code does."""
@@ -97,6 +100,7 @@ class Grader:
             if self.shared is None:
                 self.workers.close()
         result.seconds = time.monotonic() - started
+        result.notes = self.notes
         return result
 
     def selected(self) -> list[Check]:
@@ -132,8 +136,14 @@ class Grader:
 
     def _left_out(self, check: Check, before: list[CheckResult]) -> Any:
         """(status, why) of a check that is not run, or None."""
+        if self.unloadable:
+            return "not run", "the file has to load first"
         if self.deaths >= MAX_DEATHS:
             return "not run", f"left out after {self.deaths} lost processes"
+        if check.kind == "policy" and any(
+            r.check.kind == "contract" and r.status in FAILED for r in before
+        ):
+            return "not run", "policy is looked at once the contract holds"
         if check.last and _contract_failed(before):
             return "not run", "runs once the checks before it pass"
         excluded = self._excluded(check)
@@ -165,23 +175,22 @@ class Grader:
         if torch and self.options.known is None:
             self._reference(torch)  # starts its process: both import at the same time
         worker = self._worker(torch)
-        worker.output = ""
+        worker.forget_output()
         worker.ask(check.execute, cases[0].payload)  # runs while the reference runs
         expected, seconds = self._expected(check, cases)
-        worker.ready()  # importing has its own limit
-        limit = max(check.limit_s, REFERENCE_FACTOR * seconds)
-        until = time.monotonic() + limit
+        self._note_torch(worker.ready())  # importing has its own limit
+        allowance = _allowance(check, seconds)
         worst: CheckResult | None = None
         answers: list[Any] = []
         for number, case in enumerate(cases):
             if number:
                 worker.ask(check.execute, case.payload)
             try:
-                got = worker.answer(max(until - time.monotonic(), 0.1))
+                got = worker.answer(allowance)
             except ChildFailed as failure:
-                return worst or self._failed(check, failure, case, number, limit)
+                return worst or self._failed(check, failure, case, number)
             answers.append(got)
-            ask = self._ask(check, worker, case, limit)
+            ask = self._ask(check, worker, case, allowance.limit_s)
             difference = self.judge(check, case, expected[number], got, ask)
             if difference is not None and worst is None:
                 worst = CheckResult(
@@ -204,6 +213,15 @@ class Grader:
             self.evidence[check.name] = Evidence(check, cases, expected, answers, worst is None)
         return worst or CheckResult(check, "passed", output=worker.output)
 
+    def _note_torch(self, info: Mapping[str, Any]) -> None:
+        """A torch-free part loads torch: that costs time in every run, and fails nothing."""
+        seconds = info.get("torch_s")
+        if isinstance(seconds, float) and self.source.file is not None and not self.notes:
+            self.notes.append(
+                f"{self.source.file.name} loads torch when it is imported: {seconds:.1f} s of this "
+                "run; this exercise needs no torch, so import it inside the functions that do"
+            )
+
     def _expected(self, check: Check, cases: Sequence[Case]) -> tuple[list[Any], float]:
         """What the reference answers, and how long it took (0 if it was known already)."""
         known = self.options.known
@@ -218,14 +236,14 @@ class Grader:
             known[key] = answers
         return answers, time.monotonic() - started
 
-    def _ask(self, check: Check, worker: Worker, case: Case, limit: float) -> Ask:
+    def _ask(self, check: Check, worker: Worker, case: Case, limit_s: float) -> Ask:
         """Further runs for `check.look`; each has the check's time limit."""
         torch = self._needs_torch(check)
 
         def theirs(payload: Any) -> Any:
             try:
                 worker.ask(check.execute, payload)
-                return worker.answer(limit)
+                return worker.answer(limit_s)
             except ChildFailed:
                 self._lose(torch)
                 raise
@@ -277,25 +295,22 @@ class Grader:
         failure: ChildFailed,
         case: Case | None = None,
         number: int = 0,
-        limit: float | None = None,
     ) -> CheckResult:
         """The verdict on a child that gave no answer; the next check gets a new one."""
         worker = self._lose(self._needs_torch(check))
         output = worker.output if worker is not None else ""
         lines = [case.label] if case is not None else []
         lines += failure.lines
-        frames: tuple[wire.Frame, ...] = ()
         if failure.raised is not None:
             lines += [compare.show(failure.raised), *compare.about_raised(failure.raised)]
-            frames = failure.raised.frames
             if "ExerciseNotStarted" in failure.raised.types:
                 return CheckResult(check, "not started", lines=[failure.raised.message])
-        if failure.status == "timeout" and limit is not None:
-            lines.append(f"time limit of this check: {limit:.0f} s")
+        self.unloadable = case is None
         hangs = case is not None and failure.status == "timeout"
         return CheckResult(
-            check, failure.status, case=case, case_number=number, lines=lines, frames=frames,
-            output=output, mistake=case.notes.get("if_timeout") if case and hangs else None,
+            check, failure.status, case=case, case_number=number, lines=lines,
+            mistake=case.notes.get("if_timeout") if case and hangs else None,
+            frames=failure.frames, output=output,
         )  # fmt: skip
 
     def _lose(self, torch: bool) -> Worker | None:
@@ -348,6 +363,15 @@ class Grader:
     def _chosen(self, torch: bool) -> str:
         """Where tensor checks run. "auto" stays on the CPU: checks that need a GPU say so."""
         return "cuda" if torch and self.options.device == "cuda" else "cpu"
+
+
+def _allowance(check: Check, seconds: float) -> Allowance:
+    """The time for a whole check, scaled by what the reference took here."""
+    scaled = REFERENCE_FACTOR * seconds
+    if scaled <= check.limit_s:
+        return Allowance(check.limit_s, "for all cases of this check together")
+    factor = f"{REFERENCE_FACTOR:.0f} times what the reference took here"
+    return Allowance(scaled, f"{factor}, for all cases of this check together")
 
 
 def _contract_failed(results: Sequence[CheckResult]) -> bool:

@@ -6,7 +6,7 @@ another cost far more than they save. Only a real model gets all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -128,6 +128,30 @@ class WatchedModel:
         return out
 
 
+@contextmanager
+def token_rows(config: Any) -> Iterator[Callable[[], float]]:
+    """Count the tokens that any model of this shape computes inside, in any thread.
+
+    Notes of a watched model can be forged by the code that it is handed to, and the model inside it
+    called; this counts the rows that go through the last matrix of each layer, wherever the call
+    comes from. Gives a function that says how many tokens that makes.
+    """
+    shape = config.intermediate_size, config.hidden_size
+    rows: list[int] = []
+
+    def note(module: Any, inputs: Any, output: Any) -> None:
+        if isinstance(module, torch.nn.Linear) and (
+            (module.in_features, module.out_features) == shape
+        ):
+            rows.append(inputs[0].shape[0])
+
+    hook = torch.nn.modules.module.register_module_forward_hook(note)
+    try:
+        yield lambda: sum(rows) / config.num_layers
+    finally:
+        hook.remove()
+
+
 def _check_integers(name: str, value: Any) -> None:
     if not isinstance(value, torch.Tensor):
         raise TypeError(f"the model takes {name} as a tensor, got {type(value).__name__}")
@@ -149,7 +173,8 @@ def generate(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
     payload: {"runs": [{"model", "seed", "prompt", "max_tokens", "ends"}, ...]}; the model "smollm2"
     or the path of a folder is a real one, and runs on one model get the same object. "ends_like": i
     adds token i of the run before to the end tokens. The answer has one entry per run and ends with
-    the first that raises: {"tokens", "passes", "logits_rows", "tops", "changed"}.
+    the first that raises: {"tokens", "passes", "rows", "logits_rows", "tops", "changed"}; "rows"
+    counts all tokens that were computed, also around the watched model.
     """
     from judge.tensor_engine import load
 
@@ -167,7 +192,7 @@ def generate(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
         if "ends_like" in run and isinstance(answers[-1]["tokens"], list):
             ends += answers[-1]["tokens"][run["ends_like"] :][:1]
         count = torch.get_num_threads() if is_real(run["model"]) else 1
-        with threads(count), torch.no_grad():
+        with threads(count), torch.no_grad(), token_rows(watched.config) as rows:
             tokens = attempt(
                 parts["generate_cached"], watched, prompt, run["max_tokens"], _ends(ends)
             )
@@ -175,6 +200,7 @@ def generate(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
             {
                 "tokens": tokens,
                 "passes": watched.passes,
+                "rows": rows(),
                 "logits_rows": watched.logits_rows,
                 "tops": watched.tops,
                 "changed": prompt != run["prompt"],

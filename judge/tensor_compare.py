@@ -189,18 +189,19 @@ def _list(numbers: Any) -> str:
 
 
 def _where(wrong: Any, axes: Sequence[str]) -> str:
-    """Queries 1-2 of 0 to 4, all heads: one piece per dimension of more than one."""
-    pieces = []
+    """Queries 1-2 of 5, all heads: one piece per dimension of more than one."""
+    pieces, counted = [], ""
     for axis, name in enumerate(axes):
         others = tuple(i for i in range(wrong.ndim) if i != axis)
         touched = np.flatnonzero(wrong.any(axis=others))
         total = wrong.shape[axis]
         if len(touched) < total:
             plural = _plural(name) if len(touched) > 1 else name
-            pieces.append(f"{plural} {span(touched.tolist())} of 0 to {total - 1}")
+            pieces.append(f"{plural} {span(touched.tolist())} of {total}")
+            counted = " (counted from 0)"
         elif total > 1:
             pieces.append(f"all {total} {_plural(name)}")
-    return f": {'; '.join(pieces)}" if pieces else ""
+    return f": {'; '.join(pieces)}{counted}" if pieces else ""
 
 
 def _plural(name: str) -> str:

@@ -5,22 +5,31 @@ Reads /proc; on a system without it every number is 0 and every process counts a
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import time
 from pathlib import Path
 
+ROUNDS = 100  # of killing what starts ever new processes
+MEANING = {
+    "SIGKILL": ": it was killed from outside, or by the system for want of memory",
+    "SIGSEGV": ": it read or wrote memory that is not its own (a segmentation fault)",
+    "SIGXCPU": ": it used up the CPU time that one exercise may take",
+    "SIGABRT": ": a library gave up (abort)",
+}
+
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time so far."""
+    """User and system time so far, with that of the processes it started and waited for."""
     fields = _stat(pid)
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else 0.0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") if fields else 0.0
 
 
-def state(pid: int) -> str:
-    """One letter: R runs or wants to, S sleeps, Z has ended."""
-    return (_stat(pid) or ["S"])[0]
+def active(pid: int) -> bool:
+    """Whether a thread of it runs, could run if it got a core, or waits for the disk."""
+    return any(_state(task) in "RD" for task in _entries(Path(f"/proc/{pid}/task")))
 
 
 def resident_bytes(pid: int) -> int:
@@ -37,10 +46,38 @@ def all_tasks() -> int:
         return 0
 
 
-def session_size(session: int) -> int:
-    """Processes of one session: a child and everything that it started, unless that left it."""
-    pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
-    return sum(_stat(pid)[3:4] == [str(session)] for pid in pids)
+def marked(mark: str) -> list[int]:
+    """The living processes that were started with `mark` (NAME=VALUE) in their environment.
+
+    That is a child and everything that it started, also in a session or group of its own, and also
+    when its parent has ended. Only a program that is started with an environment of its own choice
+    is missed, which takes intent.
+    """
+    word = mark.encode()
+    return [
+        int(entry.name)
+        for entry in _entries(Path("/proc"))
+        if entry.name.isdigit() and word in _environment(entry) and _state(entry) != "Z"
+    ]
+
+
+def end_marked(mark: str) -> None:
+    """Kill them; again and again, since one may start another before its turn comes."""
+    for _ in range(ROUNDS):
+        found = marked(mark)
+        if not found:
+            return
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.002)  # a killed process needs a moment to go
+
+
+def memory_of_machine() -> int:
+    """Bytes of memory that this machine has; 0 where it does not tell."""
+    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
+        return 0
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def exited(process: subprocess.Popen[bytes]) -> bool:
@@ -58,18 +95,38 @@ def wait_for_exit(process: subprocess.Popen[bytes], limit_s: float = 1.0) -> Non
         time.sleep(0.005)
 
 
-def last_words(code: int, output: str) -> list[str]:
+def last_words(code: int) -> list[str]:
     """Lines on a process that ended by itself with this exit code (negative: of a signal)."""
     if code >= 0:
         return [
             f"the process ended with exit code {code} before it answered",
             "something in this code, or in what it calls, ends the process (os._exit?)",
         ]
-    reason = " (out of CPU time)" if -code == signal.SIGXCPU else ""
-    lines = [f"the process died of {signal.Signals(-code).name}{reason}"]
-    _, found, rest = output.partition("Fatal Python error:")  # what faulthandler printed
-    places = [line.strip() for line in rest.splitlines() if line.strip().startswith("File ")]
-    return lines + (places[:3] if found else [])
+    name = signal.Signals(-code).name
+    return [f"the process died of {name}{MEANING.get(name, '')}"]
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:  # no /proc on this system, or the process has just ended
+        return []
+
+
+def _environment(process: Path) -> bytes:
+    """What a process was started with; nothing of one that belongs to somebody else."""
+    try:
+        return (process / "environ").read_bytes()
+    except OSError:
+        return b""
+
+
+def _state(task: Path) -> str:
+    """One letter: R runs or wants to, D waits for the disk, S sleeps, Z has ended."""
+    try:
+        return (task / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
 
 
 def _stat(pid: int) -> list[str]:

@@ -165,6 +165,8 @@ class _Writer:
             return value if -(2**63) <= value < 2**64 else _foreign(value)
         if kind is str:
             return value if len(value) <= MAX_TEXT else {"foreign": ["str", value[:200] + "..."]}
+        if (kind is list or kind is tuple or kind is dict) and len(value) > MAX_NODES - self.nodes:
+            return {"foreign": [kind.__name__, f"{len(value):,} items, too many to look at"]}
         if kind is list:
             return [self.tree(item, depth + 1) for item in value]
         if kind is tuple:

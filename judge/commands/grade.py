@@ -14,9 +14,14 @@ from judge.api import FAILED, Exercise, ExerciseResult
 from judge.exercises import EXERCISES, find
 from judge.models import NAMES, chosen
 from judge.progress import Progress
-from judge.report import Reporter, as_data
+from judge.report import SCRIPT, Reporter, as_data
 from judge.runner import Grader, Options, learner_source
 from judge.workers import Workers
+
+ALL_PASSED = (
+    f"all {len(EXERCISES)} exercises passed. Let your own engine answer: {SCRIPT} --mine\n"
+    f"New chapters come with new releases: git pull, then {SCRIPT} --update"
+)
 
 
 def grade(
@@ -36,6 +41,9 @@ def grade(
         reporter.line()
         passed = sum(result.status == "passed" for result in results)
         reporter.line(f"{passed} of {len(results)} exercises passed")
+    if not args.json and exit_code(results) == 0 and all_passed(progress):
+        reporter.line()
+        reporter.line(ALL_PASSED)
     show_note(progress)
     return exit_code(results)
 
@@ -80,9 +88,21 @@ def grade_one(
     result = Grader(exercise, learner_source(exercise, file), options, workers).run()
     result.line = line
     if not args.json:
-        reporter.failure(result, min(progress.hints_shown(exercise), 2))
+        reporter.failure(result, progress.hints_shown(exercise, own_hints(result)))
         reporter.summary(result)
     return result
+
+
+def own_hints(result: ExerciseResult) -> str | None:
+    """The check that failed first, if it has hints of its own."""
+    failed = result.first_failure
+    known = result.exercise.details().hints_for
+    return failed.check.name if failed is not None and failed.check.name in known else None
+
+
+def all_passed(progress: Progress) -> bool:
+    """Whether nothing is left to do."""
+    return all(progress.status(exercise) == "passed" for exercise in EXERCISES)
 
 
 def make_options(seed: int, args: argparse.Namespace, **extra: Any) -> Options:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from judge import practice
 from judge.api import Exercise
-from judge.commands.grade import show_note
+from judge.commands.grade import ALL_PASSED, show_note
 from judge.exercises import EXERCISES
 from judge.progress import Progress
 from judge.report import SCRIPT, Reporter
@@ -27,10 +27,10 @@ def where(exercise: Exercise, progress: Progress) -> str:
 def list_exercises(progress: Progress, reporter: Reporter) -> int:
     """One line for each exercise."""
     for exercise in EXERCISES:
-        kind = f"slot {exercise.slot}" if exercise.slot else "graded as a function"
+        kind = f"engine part: {exercise.slot}" if exercise.slot else "graded as a function"
         torch = "torch" if exercise.needs_torch else "no torch"
         reporter.line(
-            f"ch{exercise.chapter:02d}  {exercise.id:<26} {progress.status(exercise):<23} "
+            f"ch{exercise.chapter:02d}  {exercise.id:<26} {progress.status(exercise):<27} "
             f"{exercise.minutes:>3} min  {kind}, {torch}  {where(exercise, progress)}"
         )
     return 0
@@ -52,7 +52,10 @@ def overview(progress: Progress, reporter: Reporter) -> int:
     failure = progress.last_failure
     if failure:
         reporter.line()
-        reporter.line(f"last failure: {failure.get('exercise')} / {failure.get('check')}")
+        stale = any(e.id == failure.get("exercise") and statuses[e.id].endswith("changed since")
+                    for e in EXERCISES)  # fmt: skip
+        reporter.line(f"last failure: {failure.get('exercise')} / {failure.get('check')}"
+                      f"{' (the code was changed since)' if stale else ''}")  # fmt: skip
         for line in failure.get("lines", []):
             reporter.line(f"  {line}")
         reporter.line(f"  repeat: {SCRIPT} {failure.get('exercise')} --only {failure.get('check')} "
@@ -63,16 +66,26 @@ def overview(progress: Progress, reporter: Reporter) -> int:
         reporter.line(f"next: {exercise.id}, about {exercise.minutes} minutes, in "
                       f"{where(exercise, progress)}")  # fmt: skip
         reporter.line(f"  grade it: {SCRIPT} {exercise.id}")
+    else:
+        reporter.line()
+        reporter.line(ALL_PASSED)
     show_note(progress)
     return 0
 
 
 def hint(exercise: Exercise, progress: Progress, reporter: Reporter) -> int:
     """The next hint; the third one again once all were shown."""
-    number = progress.next_hint(exercise)
-    reporter.line(f"{exercise.id}, hint {number + 1} of 3", "bold")
-    for line in exercise.details().hints[number].splitlines():
+    details = exercise.details()
+    check = progress.hints_of(exercise)
+    about = f", on the check {check}" if check else ""
+    hints = details.hints_for[check] if check else details.hints
+    number = progress.next_hint(exercise, check)
+    reporter.line(f"{exercise.id}{about}, hint {number + 1} of 3", "bold")
+    for line in hints[number].splitlines():
         reporter.line(f"  {line}")
+    if number == 2:
+        reporter.line(f"this was the last hint; the reference's code: {SCRIPT} {exercise.id} "
+                      "--solution")  # fmt: skip
     progress.save()
     show_note(progress)
     return 0

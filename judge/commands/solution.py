@@ -16,7 +16,7 @@ from judge.source import reference_source
 
 def solution(exercise: Exercise, progress: Progress, reporter: Reporter, *, sure: bool) -> int:
     """Show the reference, or say that hints are left; returns 0, or 3 where it was not shown."""
-    left = 3 - min(progress.hints_shown(exercise), 3)
+    left = 3 - min(progress.hints_shown(exercise, progress.hints_of(exercise)), 3)
     known = progress.solution_shown(exercise) is not None
     done = progress.status(exercise) in ("passed", "edited since it passed")
     if left and not sure and not known and not done:

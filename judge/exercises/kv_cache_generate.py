@@ -97,8 +97,10 @@ def contract(case: Case, answer: Any) -> Any:
             for token, position in zip(ids, positions, strict=True)
         ]
         ties = [margin(top) < TIE for top in made["tops"]]
+        honest = made["rows"] == len(computed) or not _is_tokens(made["tokens"])
         normal.append({"tokens": made["tokens"], "computed": computed, "ties": ties,
-                       "changed": made["changed"]})  # fmt: skip
+                       "changed": made["changed"],
+                       "hidden": None if honest else made["rows"]})  # fmt: skip
     return normal
 
 
@@ -113,10 +115,22 @@ def same_answers(case: Case, expected: Any, got: Any) -> Difference | None:
         wrong = first_difference(want["tokens"], have["tokens"], tied)
         if wrong is not None:
             return Difference((*place, *token_lines(made, want, have, wrong)))
+        if have["hidden"] is not None:
+            return Difference((*place, *hidden_work(have)))
         if have["changed"]:
             line = "the tokens are right, but the call changed the list prompt_ids"
             return Difference((*place, line))
     return None
+
+
+def hidden_work(have: Any) -> tuple[str, ...]:
+    """More or fewer tokens were computed than the model was asked for."""
+    return (
+        f"the model was asked to compute {len(have['computed'])} tokens, but {have['hidden']:g} "
+        "were computed",
+        "the tokens must come from calls of the `model` that generate_cached is given, and of "
+        "nothing inside or beside it",
+    )
 
 
 def not_tokens(want: Any, have: Any, place: tuple[str, ...]) -> Difference:
@@ -132,7 +146,9 @@ def token_lines(made: Any, want: Any, have: Any, wrong: int) -> list[str]:
     words = pieces(made["model"])
     ours, theirs = want["tokens"], have["tokens"]
     if wrong == len(theirs):
-        lines = [f"number of tokens: expected {len(ours)}, got {len(theirs)}; those agree"]
+        first = "which is right" if len(theirs) == 1 else f"the {len(theirs)} are right"
+        agree = first if theirs else "an empty list"
+        lines = [f"number of tokens: expected {len(ours)}, got {len(theirs)} ({agree})"]
     elif wrong == len(ours):
         why = "max_tokens" if len(ours) == made["max_tokens"] else "an end token"
         lines = [f"number of tokens: expected {len(ours)}, it ends with {why}; got {len(theirs)}"]
@@ -153,6 +169,8 @@ def each_once(case: Case, expected: Any, got: Any) -> Difference | None:
         place = (f"{case.label}: {call_line(case.payload, number)}",)
         if not _is_tokens(have["tokens"]):
             return not_tokens(expected[number]["tokens"], have["tokens"], place)
+        if have["hidden"] is not None:
+            return Difference((*place, *hidden_work(have)))
         lines = work_lines(made, have)
         if lines:
             return Difference((*place, *lines))

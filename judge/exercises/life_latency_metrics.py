@@ -78,6 +78,11 @@ def good_requests(rng: random.Random) -> Sequence[Case]:
         (2.0, []),
         (3.0, [3.25, 5.25]),
         (4.0, [6.5, 6.75]),
+        (5.0, [5.25, 5.5, 5.75, 6.7515]),  # TPOT .5005, just above; the median gap is .25
+        (6.0, [6.5, 7.25, 7.375]),  # one gap above the limit, their mean below
+        (7.0, [8.001, 8.25]),  # TTFT just above
+        (8.0, [8.5, 8.75, 9.0, 11.0]),  # only the median gap is within the limit
+        (9.0, [9.5, 10.1, 10.7]),  # only the span over the number of tokens is
     ]
     limits: dict[str, Any] = {"max_ttft": 1.0, "max_tpot": 0.5}
     cases = [case("goodput", [], 10.0, **limits)]
@@ -163,5 +168,73 @@ EXERCISE = Details(
         _mistake("a share of the requests instead of requests per second", "goodput",
                  "goodput_share"),
         _mistake("a request without tokens counts as good", "goodput", "goodput_empty"),
+        _mistake("TPOT inside goodput divides by tokens, not by gaps", "goodput",
+                 "goodput_tpot_by_tokens"),
+        _mistake("every gap is held against max_tpot, not their mean", "goodput",
+                 "goodput_every_gap"),
+        _mistake("the median gap is held against max_tpot, not the mean", "goodput",
+                 "goodput_median_gap"),
+        _mistake("times are rounded before they are held against the limits", "goodput",
+                 "goodput_rounded"),
     ),
+    hints_for={
+        "ttft": (
+            "A request waits in a queue before anything is computed for it. Does its user wait, "
+            "too? From which moment on would they count?",
+            "TTFT is one wait: from the arrival to the first token, with the time in the queue in "
+            "it. Later tokens do not matter, but all times are looked at before: they must not "
+            "decrease, and none comes before the arrival.",
+            "no tokens: ValueError\n"
+            "compare each time with the one before, and the first with the arrival; smaller: "
+            "ValueError\n"
+            "the first time, less the arrival",
+        ),
+        "itl": (
+            "Five tokens came at five moments. How many waits lie between them?",
+            "Every token but the first has one gap before it, so n tokens have n - 1 gaps. The "
+            "wait for the first token is TTFT and no gap. No token and one token have none.",
+            "compare each time with the one before; smaller: ValueError\n"
+            "for every pair of neighbouring times: the later less the earlier, in a list",
+        ),
+        "tpot": (
+            "The gaps of a request add up to one span. From which token to which does it reach, "
+            "and by how many gaps has it to be divided?",
+            "TPOT is the mean of the gaps: the first token is no part of it, so n tokens count "
+            "n - 1 times. Where there is no gap there is no mean: None, which is not 0.",
+            "fewer than two times: None\n"
+            "else the last time less the first, over the number of gaps",
+        ),
+        "percentile": (
+            "Four values, sorted, stand at positions 0 to 3. At which position does the 50th "
+            "percentile stand, and what lies there?",
+            "The percentile stands at position q / 100 * (n - 1) of the sorted values, which need "
+            "not be a whole number: between two values it lies on the straight line. The values "
+            "may come from an iterator, which can be read once, and stay as they were.",
+            "keep the values in a list of your own, sorted; none: ValueError; q outside: "
+            "ValueError\n"
+            "split the position into a whole part and a fraction\n"
+            "go that fraction of the way from the value there to the next one (if there is one)",
+        ),
+        "goodput": (
+            "When is one request good? What of one whose TPOT is exactly the limit, of one with a "
+            "single token, of one that got none? And what becomes of the number when the "
+            "measurement lasts twice as long?",
+            "A request is good if both limits hold, and what equals a limit keeps it. TTFT and "
+            "TPOT are those of your other functions, unrounded. One token has no TPOT that could "
+            "be too long; no token is not good. Goodput is a rate: requests per second.",
+            "duration of 0 or below: ValueError\n"
+            "for each request: skip it without tokens; TTFT within its limit, and TPOT None or "
+            "within its own: count one\n"
+            "the count over the duration",
+        ),
+        "refuses": (
+            "Which of your five functions gets these numbers, and what would it compute from them? "
+            "Who would notice that the result means nothing?",
+            "Every function looks at its arguments first: times must not decrease (each against "
+            "the one before, not only first and last), a first token never comes before the "
+            "arrival, a percentile needs values and a q of 0 to 100, a duration is above 0.",
+            "one helper for the order of times, called by the three functions that take times\n"
+            "no tokens (for TTFT), no values, q or duration out of range: ValueError",
+        ),
+    },
 )  # fmt: skip

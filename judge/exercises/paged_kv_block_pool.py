@@ -157,7 +157,40 @@ def pool_answer(case: Case, expected: Any, got: Any) -> Difference | None:
     found = compare.script_answer(case, expected, got)
     if found is None:
         return None
-    return Difference((*found.lines, *_about_blocks(case.payload, got)), found.status, found.frames)
+    seen = got[: _failed_call(found) + 1] if isinstance(got, list) else []
+    lines = (*found.lines, *_about_blocks(case.payload, seen))
+    return Difference(lines, found.status, found.frames)
+
+
+def _failed_call(found: Difference) -> int:
+    """The number of the call that a difference is about; 0 is making the pool."""
+    marked = [line.rpartition("<- call ")[2] for line in found.lines if "<- call " in line]
+    return int(marked[0].split()[0]) if marked else 0
+
+
+def own_lists(case: Case, expected: Any, got: Any) -> Difference | None:
+    """As `pool_answer`, with what the judge did to the lists that it got."""
+    found = pool_answer(case, expected, got)
+    if found is None or not isinstance(got, list):
+        return found
+    during = any(line.startswith("after it, ") for line in found.lines)
+    lists = [
+        f"r{number - 1} ({name})"
+        for number, (name, _, _) in enumerate(case.payload["calls"], start=1)
+        if number < _failed_call(found) + during
+        and number < len(got)
+        and isinstance(got[number].get("value"), list)
+    ]
+    if not lists:
+        return found
+    told = f"the judge changed the list {lists[-1]}, as a caller may: the pool works with that list"
+    if len(lists) > 1:
+        told = (
+            "the judge changed every list that it got, as a caller may, the last ones being "
+            f"{' and '.join(lists[-2:])}: the pool works with one of them"
+        )
+    told += " and should have returned a copy"
+    return Difference((*found.lines, told), found.status, found.frames)
 
 
 def _rename(payload: Any, expected: list[Any], got: list[Any]) -> list[Any]:
@@ -201,10 +234,8 @@ def _names(payload: Any, expected: list[Any], got: list[Any], size: int) -> dict
     return names
 
 
-def _about_blocks(payload: Any, got: Any) -> list[str]:
+def _about_blocks(payload: Any, got: list[Any]) -> list[str]:
     """A sentence for the first list of blocks that no pool may return."""
-    if not isinstance(got, list):
-        return []
     size = payload["args"][0]
     for (name, _, _), answer in zip(payload["calls"], got[1:], strict=False):
         value = answer.get("value")
@@ -221,8 +252,8 @@ def ids_in_order(case: Case, expected: Any, got: Any) -> Difference | None:
     return compare.script_answer(case, expected, got)
 
 
-def _check(name: str, title: str, cases: Any) -> Check:
-    return Check(name, title, SCRIPT, cases, pool_answer)
+def _check(name: str, title: str, cases: Any, compare_with: Any = pool_answer) -> Check:
+    return Check(name, title, SCRIPT, cases, compare_with)
 
 
 EXERCISE = Details(
@@ -233,7 +264,8 @@ EXERCISE = Details(
         _check("order", "front, back and middle of the free list", order),
         _check("ids", "ids outside the pool are refused", outside),
         _check("random", "random calls, everything looked at after each", random_scripts),
-        _check("own-lists", "callers may change the lists that they got", spoiled),
+        _check("own-lists", "callers may change the lists that they got", spoiled,
+               own_lists),
         Check("first-ids", "a new pool hands out 0, 1, 2 ...", SCRIPT, first_ids, ids_in_order,
               kind="policy"),
         *engine_checks.control_plane_checks(),
@@ -246,7 +278,7 @@ EXERCISE = Details(
         "A block is in the free list exactly when its reference count is 0. Every method keeps "
         "that: look at both before you change either, and raise before you change anything. "
         "The free list needs both ends and its middle: which container of the standard library "
-        "removes any key in constant time and keeps an order?",
+        "removes any key in constant time and keeps an order? (A list will do here.)",
         "keep a count per block id and an ordered free list of ids\n"
         "allocate: refuse (negative, too many); move ids from the front; each count becomes 1\n"
         "share: check the id; was the count 0, then remove it from the list; count up\n"
@@ -268,6 +300,9 @@ EXERCISE = Details(
             ("free gives the block back while others hold it", "FreeIgnoresHolders"),
             ("a block in several tables never becomes free", "SharedNeverFree"),
             ("allocate takes blocks before it raises", "TakesThenRaises"),
+            ("allocate takes blocks before it raises", "TakesUncounted"),
+            ("allocate takes blocks before it raises", "TakesUncountedKeys"),
+            ("allocate takes blocks before it raises", "TakesUncountedQuietly"),
             ("allocate hands out fewer blocks than asked for", "FewerBlocks"),
             ("the last free block is never handed out", "LastBlockKept"),
             ("allocate takes from the back of the free list", "TakesFromBack"),
@@ -276,6 +311,7 @@ EXERCISE = Details(
             ("a negative count is accepted", "NegativeCount"),
             ("the pool's own list is given away", "GivesListAway"),
             ("OutOfBlocks is not raised, Python's own error comes through", "PythonError"),
+            ("OutOfBlocks is not raised, Python's own error comes through", "PythonErrorUncounted"),
         )
     ),
 )  # fmt: skip

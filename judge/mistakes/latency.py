@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from mini_engine import latency
 
 Requests = Iterable[tuple[float, Sequence[float]]]
+Gaps = Callable[[Sequence[float]], bool]
 
 
 def ttft_without_queue(arrival: float, token_times: Sequence[float]) -> float:
@@ -122,3 +123,53 @@ def goodput_empty(
 ) -> float:
     kept = [request if request[1] else (request[0], [request[0]]) for request in requests]
     return latency.goodput(kept, duration, max_ttft=max_ttft, max_tpot=max_tpot)
+
+
+def _goodput(requests: Requests, duration: float, *, max_ttft: float, good_gaps: Gaps) -> float:
+    """Good requests per second, TTFT as it should be, the gaps judged by `good_gaps`."""
+    latency.goodput([], duration, max_ttft=max_ttft, max_tpot=0.0)  # the same refusals
+    good = 0
+    for arrival, times in requests:
+        if times and latency.time_to_first_token(arrival, times) <= max_ttft:
+            gaps = latency.inter_token_latencies(times)
+            good += not gaps or good_gaps(gaps)
+    return good / duration
+
+
+def goodput_tpot_by_tokens(
+    requests: Requests, duration: float, *, max_ttft: float, max_tpot: float
+) -> float:
+    def good(gaps: Sequence[float]) -> bool:
+        return sum(gaps) / (len(gaps) + 1) <= max_tpot
+
+    return _goodput(requests, duration, max_ttft=max_ttft, good_gaps=good)
+
+
+def goodput_every_gap(
+    requests: Requests, duration: float, *, max_ttft: float, max_tpot: float
+) -> float:
+    def good(gaps: Sequence[float]) -> bool:
+        return max(gaps) <= max_tpot
+
+    return _goodput(requests, duration, max_ttft=max_ttft, good_gaps=good)
+
+
+def goodput_median_gap(
+    requests: Requests, duration: float, *, max_ttft: float, max_tpot: float
+) -> float:
+    def good(gaps: Sequence[float]) -> bool:
+        return latency.percentile(gaps, 50) <= max_tpot
+
+    return _goodput(requests, duration, max_ttft=max_ttft, good_gaps=good)
+
+
+def goodput_rounded(
+    requests: Requests, duration: float, *, max_ttft: float, max_tpot: float
+) -> float:
+    """To hundredths, as one would print them."""
+    latency.goodput([], duration, max_ttft=max_ttft, max_tpot=max_tpot)  # the same refusals
+    good = 0
+    for arrival, times in requests:
+        if times and round(latency.time_to_first_token(arrival, times), 2) <= max_ttft:
+            good += round(latency.time_per_output_token(times) or 0.0, 2) <= max_tpot
+    return good / duration

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mini_engine.control.block_pool import BlockPool
+from mini_engine.interfaces import OutOfBlocks
 
 
 class SilentDoubleFree(BlockPool):
@@ -197,6 +198,43 @@ class ShareKeepsListed(CheckedPlainPool):
 class GivesListAway(CheckedPlainPool):
     def free_block_ids(self) -> list[int]:
         return self.waiting
+
+
+class TakesUncounted(CheckedPlainPool):
+    """Takes without counting: what was free is then neither free nor held."""
+
+    def allocate(self, count: int) -> list[int]:
+        if count > self.num_free:
+            self.waiting.clear()
+            raise OutOfBlocks("taken, then refused")
+        return super().allocate(count)
+
+
+class TakesUncountedKeys(TakesUncounted):
+    """With a dictionary as the free list, a lost block is a key that is not there."""
+
+    def share(self, block_id: int) -> None:
+        if self.ref_count(block_id) == 0 and block_id not in self.waiting:
+            raise KeyError(block_id)
+        super().share(block_id)
+
+
+class TakesUncountedQuietly(TakesUncounted):
+    """Where removing what is not there is no error, sharing brings a lost block back."""
+
+    def share(self, block_id: int) -> None:
+        if self.ref_count(block_id) == 0 and block_id not in self.waiting:
+            self.counts[block_id] = 1
+        else:
+            super().share(block_id)
+
+
+class PythonErrorUncounted(TakesUncounted):
+    def allocate(self, count: int) -> list[int]:
+        try:
+            return super().allocate(count)
+        except OutOfBlocks:
+            raise IndexError("pop from empty list") from None
 
 
 class PythonError(BlockPool):

@@ -42,6 +42,24 @@ def sequential(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     )
 
 
+def sequential_from_second(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    second = apply_rope(x, cos, sin).chunk(2, dim=-1)[1]
+    first = x.chunk(2, dim=-1)[0]
+    return torch.cat(
+        (apply_rope(torch.cat((first, second), dim=-1), cos, sin).chunk(2, -1)[0], second), -1
+    )
+
+
+def overwritten(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    x[:] = sequential(x, cos, sin)
+    return x
+
+
+def overwritten_from_second(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    x[:] = sequential_from_second(x, cos, sin)
+    return x
+
+
 def in_place(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     x[:] = apply_rope(x, cos, sin)
     return x

@@ -62,7 +62,7 @@ def test_a_failure_says_what_where_and_how_to_go_on(checkout: Checkout) -> None:
         "looks like: a second free goes unnoticed",
         f"hint 1 of 3: python practice/judge.py {POOL} --hint",
         f"repeat: python practice/judge.py {POOL} --only holders --seed 5",
-        "checks passed; 4 not run; seed 5",
+        "checks passed; 5 not run; seed 5",
     ):
         assert words in found.stdout, found.stdout
     assert "mini_engine/control" not in found.stdout  # no line of the reference

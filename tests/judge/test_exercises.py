@@ -96,11 +96,12 @@ def test_torch_free_stubs_load_no_torch(exercise: Exercise) -> None:
 
 @each
 def test_three_hints_without_a_line_of_the_reference(exercise: Exercise) -> None:
-    hints = exercise.details().hints
+    details = exercise.details()
+    hints = details.hints
     assert len(hints) == 3
     assert "?" in hints[0]
     reference = code_lines(reference_code(exercise))
-    for hint in hints:
+    for hint in (*hints, *(text for own in details.hints_for.values() for text in own)):
         assert len(hint) > 40
         for line in code_lines(hint):
             assert not any(line in other or other in line for other in reference), line

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -121,11 +122,15 @@ def test_patches_do_not_turn_wrong_into_right(
     assert result.status in ("wrong", "error", "timeout", "crashed")
 
 
-def test_much_output_is_stopped(tmp_path: Path) -> None:
-    code = "def half(x):\n    for _ in range(100): print('x' * 10**6)\n    return x // 2"
-    result = first(tmp_path, code)
-    assert result.status == "error"
-    assert "printed more than 16 MB" in result.lines[1]
+def test_a_gigabyte_of_output_is_stopped(tmp_path: Path) -> None:
+    for out in ("print(text)", "os.write(1, text.encode())", "print(text, file=sys.stderr)"):
+        code = (
+            "import os, sys\ndef half(x):\n    text = 'x' * 10**6\n"
+            f"    for _ in range(1000): {out}\n    return x // 2"
+        )
+        result = first(tmp_path, code, replace(CHECK, limit_s=20.0))
+        assert result.status == "error"
+        assert "printed more than 16 MB" in result.lines[1]
 
 
 def test_output_is_kept_and_shown_apart(tmp_path: Path) -> None:

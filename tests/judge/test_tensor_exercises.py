@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from judge.api import Case, Context
 from judge.exercises import find
 from judge.exercises.kv_cache_attention import make
 from judge.exercises.kv_cache_generate import work_lines
-from judge.tensor_calls import WatchedModel, call
+from judge.tensor_calls import WatchedModel, call, token_rows
 from mini_engine.compute.attention_single import attention_over_contiguous
 from mini_engine.compute.random_model import TINY_LLAMA, random_model
 
@@ -83,7 +84,7 @@ def test_a_wrong_tensor_is_described_shape_dtype_and_place() -> None:
     assert "the dtype is float64" in lines(lambda *args: attention_over_contiguous(*args).double())
     described = lines(one_head)
     assert "first wrong at [2, 1, 0] (query 2, head 1, number 0)" in described
-    assert "queries 2-3 of 0 to 3; head 1 of 0 to 3; all 8 numbers" in described
+    assert "queries 2-3 of 4; head 1 of 4; all 8 numbers (counted from 0)" in described
     assert "NaN" in lines(lambda *args: attention_over_contiguous(*args) * torch.nan)
 
     def spoils(query: torch.Tensor, *args: object) -> torch.Tensor:
@@ -126,6 +127,24 @@ def test_the_watched_model_refuses_what_would_fail_deep_inside() -> None:
     model(ids, ids, attend)
     with pytest.raises(RuntimeError, match="forward pass 3"):
         model(ids, ids, attend)
+
+
+def test_tokens_are_counted_wherever_the_model_is_called() -> None:
+    model = random_model(TINY_LLAMA, 0)
+    ids = torch.tensor([1, 2, 3])
+
+    def attend(layer: int, query: torch.Tensor, key: object, value: object) -> torch.Tensor:
+        return query
+
+    with token_rows(model.config) as rows:
+        model(ids, ids, attend)
+        assert rows() == 3
+        thread = threading.Thread(target=model.forward, args=(ids[:2], ids[:2], attend))
+        thread.start()
+        thread.join()
+        assert rows() == 5
+    model(ids, ids, attend)
+    assert rows() == 5
 
 
 def test_work_is_described_by_position() -> None:

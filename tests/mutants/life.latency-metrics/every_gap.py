@@ -1,4 +1,4 @@
-# mistake: none
+# mistake: every gap is held against max_tpot, not their mean
 """Every single gap must be below the limit, not the mean."""
 
 from mini_engine.latency import (
