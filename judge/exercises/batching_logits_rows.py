@@ -96,9 +96,7 @@ def nothing(rng: random.Random) -> Sequence[Case]:
 
 
 def random_cases(rng: random.Random) -> Sequence[Case]:
-    return [
-        batch(*(rng.choice(KINDS)(rng) for _ in range(rng.randint(1, 10)))) for _ in range(25)
-    ]
+    return [batch(*(rng.choice(KINDS)(rng) for _ in range(rng.randint(1, 10)))) for _ in range(25)]
 
 
 def unfit(rng: random.Random) -> Sequence[Case]:

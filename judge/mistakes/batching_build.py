@@ -171,8 +171,11 @@ def takes_empty(chunks: Chunks, block_size: int) -> Batch:
     """A chunk of no tokens gets an entry in all that counts requests."""
     if all(chunk.num_tokens >= 1 for chunk in chunks):
         return build_batch(chunks, block_size)
-    starts, rows, tokens, positions, slots = [0], [], [], [], []
-    tables = []
+    starts, tables = [0], []
+    rows: list[int] = []
+    tokens: list[int] = []
+    positions: list[int] = []
+    slots: list[int] = []
     for chunk in chunks:
         request, span = chunk.request, range(chunk.start, end_of(chunk))
         tokens += request.token_ids[chunk.start : end_of(chunk)]

@@ -28,7 +28,10 @@ def build_batch(chunks, block_size):
     groups = [list(group) for _, group in itertools.groupby(places, key=lambda place: place[0])]
     starts = [0, *itertools.accumulate(map(len, groups))]
     lens = [group[-1][1] + 1 for group in groups]
-    tables = [c.request.block_table[: (n - 1) // block_size + 1] for c, n in zip(chunks, lens)]
+    tables = [
+        c.request.block_table[: (n - 1) // block_size + 1]
+        for c, n in zip(chunks, lens, strict=False)
+    ]
     columns = itertools.zip_longest(*tables, fillvalue=0)
     return Batch(
         torch.LongTensor(token_ids),

@@ -1,4 +1,4 @@
-"""Calls the reference's helpers; its tables hold all blocks of each request, and two columns more."""
+"""Calls the reference's helpers; its tables hold all blocks of a request, and two columns more."""
 
 import numpy as np
 import torch
@@ -23,7 +23,11 @@ def build_batch(chunks, block_size):
         row[: len(chunk.request.block_table)] = chunk.request.block_table
     return Batch(
         token_ids=torch.tensor(
-            [t for c, end in zip(chunks, ends, strict=True) for t in c.request.token_ids[c.start : end]]
+            [
+                t
+                for c, end in zip(chunks, ends, strict=True)
+                for t in c.request.token_ids[c.start : end]
+            ]
         ),
         positions=torch.cat([torch.arange(c.start, e) for c, e in zip(chunks, ends, strict=True)]),
         slot_mapping=torch.tensor(sum(slots, [])),

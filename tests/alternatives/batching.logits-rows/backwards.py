@@ -1,5 +1,6 @@
 """From the last request to the first, then turned round."""
 
+
 def logits_rows(query_starts, seq_lens, num_tokens):
     if len(seq_lens) != len(num_tokens) or len(query_starts) != len(seq_lens) + 1:
         raise ValueError("one start more than requests is needed")

@@ -1,5 +1,6 @@
 """Walks over the rows and asks of each whether a known token follows it."""
 
+
 class UnknownTokens(ValueError):
     pass
 

@@ -5,7 +5,6 @@ import torch
 
 from mini_engine.interfaces import Batch
 
-
 BUFFERS = {}
 
 

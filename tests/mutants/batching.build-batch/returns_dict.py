@@ -29,4 +29,6 @@ def build_batch(chunks, block_size):
     padded = [table + [0] * (width - len(table)) for table in tables]
     numbers = (token_ids, positions, slots, query_starts, seq_lens, padded, rows)
     names = Batch.__dataclass_fields__
-    return dict(zip(names, (torch.tensor(n, dtype=torch.int64) for n in numbers)))
+    return {
+        name: torch.tensor(n, dtype=torch.int64) for name, n in zip(names, numbers, strict=True)
+    }

@@ -19,7 +19,9 @@ def build_batch(chunks, block_size):
             raise ValueError(f"{request.request_id}: {len(table)} blocks for {end} tokens")
         token_ids += request.token_ids[start:end]
         positions += range(start, end)
-        slots += [table[p // block_size] * block_size + p % block_size for p in range(chunk.num_tokens)]
+        slots += [
+            table[p // block_size] * block_size + p % block_size for p in range(chunk.num_tokens)
+        ]
         query_starts.append(len(token_ids))
         seq_lens.append(end)
         tables.append(table)
