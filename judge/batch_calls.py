@@ -18,8 +18,9 @@ def build(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
     payload: {"block_size", "steps": [[chunk, ...], ...], "spoil"}; a chunk is {"id", "tokens",
     "outputs", "table", "start", "num_tokens"}, the last `outputs` of its tokens being outputs. With
     "spoil" the requests' lists are overwritten before the batches are read. The answer has one
-    entry per step, {"value": its tensors by name}, with "changed": the ids of requests that the
-    call changed, if it changed any; it ends with the first step that raises.
+    entry per step, {"batch": its tensors by name}, or {"value": what was returned instead or
+    raised}, with "changed": the ids of requests that the call changed, if it changed any; it ends
+    with the first step that raises.
     """
     made = []
     for step in payload["steps"]:
@@ -40,7 +41,9 @@ def build(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
                     numbers[:] = [-7] * len(numbers)
     answers = []
     for value, changed, _ in made:
-        answer: dict[str, Any] = {"value": vars(value) if type(value) is Batch else value}
+        answer: dict[str, Any] = {"value": value}
+        if type(value) is Batch:
+            answer = {"batch": vars(value)}
         if changed:
             answer["changed"] = changed
         answers.append(answer)

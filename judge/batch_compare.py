@@ -25,10 +25,10 @@ def as_read(case: Case, answers: Any) -> Any:
         return answers
     size, found = case.payload["block_size"], []
     for step, answer in zip(case.payload["steps"], answers, strict=False):
-        value = answer["value"] if isinstance(answer, dict) else None
-        if isinstance(value, dict) and isinstance(value.get("block_tables"), Array):
-            cut = _needed(step, size, value["block_tables"])
-            answer = {**answer, "value": {**value, "block_tables": cut}}
+        fields = answer.get("batch", {})
+        if isinstance(fields.get("block_tables"), Array):
+            cut = _needed(step, size, fields["block_tables"])
+            answer = {**answer, "batch": {**fields, "block_tables": cut}}
         found.append(answer)
     return found
 
@@ -57,23 +57,37 @@ def same_batch(case: Case, expected: Any, got: Any) -> Difference | None:
         place = (case.label,) if len(expected) == 1 else (case.label, f"batch {number}:")
         if number >= len(got):
             return Difference((*place, "no answer"))
-        wanted, value = want["value"], got[number]["value"]
-        if isinstance(wanted, Raised) or not isinstance(value, dict):
-            if not compare.same(wanted, value):
-                if not isinstance(wanted, Raised) and not isinstance(value, Raised):
-                    kind = compare.type_name(value)
-                    return Difference((*place, f"expected a Batch, got {compare.show(value, 80)}",
-                                       f"its type is {kind}"))  # fmt: skip
-                return compare.error_or_wrong(wanted, value, place)
+        if "batch" not in want or "batch" not in got[number]:
+            found = _other(want, got[number], place)
+            if found is not None:
+                return found
             continue
         for name in FIELDS:
-            lines = _field(name, case, number, wanted[name], value.get(name))
+            lines = _field(name, case, number, want["batch"][name], got[number]["batch"].get(name))
             if lines:
                 return Difference((*place, *lines))
         if got[number].get("changed"):
             who = ", ".join(str(name) for name in got[number]["changed"])
             return Difference((*place, f"the batch is right, but the call changed {who}"))
     return None
+
+
+def _other(want: Any, got: Any, place: tuple[str, ...]) -> Difference | None:
+    """Where one of the two is no batch: an exception, expected or not, or another type."""
+    if "batch" in got:
+        return Difference((*place, f"expected {want['value'].type_name}, but it returned a Batch"))
+    value = got["value"]
+    if "batch" not in want:
+        if compare.same(want["value"], value):
+            return None
+        return compare.error_or_wrong(want["value"], value, place)
+    if isinstance(value, Raised):
+        lines = (*place, f"expected a Batch, but it raised {compare.show(value)}")
+        return Difference((*lines, *compare.about_raised(value)), "error", value.frames)
+    if value is None:
+        hint = "None is what a function without a return gives"
+        return Difference((*place, "expected a Batch, got None", hint))
+    return Difference((*place, f"expected a Batch, got a {compare.type_name(value)}"))
 
 
 def _field(name: str, case: Case, number: int, want: Array, have: Any) -> tuple[str, ...]:
