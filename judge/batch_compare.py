@@ -87,7 +87,7 @@ def _other(want: Any, got: Any, place: tuple[str, ...]) -> Difference | None:
     if value is None:
         hint = "None is what a function without a return gives"
         return Difference((*place, "expected a Batch, got None", hint))
-    return Difference((*place, f"expected a Batch, got a {compare.type_name(value)}"))
+    return Difference((*place, f"expected a Batch, got a value of type {compare.type_name(value)}"))
 
 
 def _field(name: str, case: Case, number: int, want: Array, have: Any) -> tuple[str, ...]:
