@@ -174,7 +174,7 @@ def _sentence(rows: Sequence[Row], row: int, block_size: int) -> str:
     letter, (entry, offset) = one.part.letter, divmod(one.position, block_size)
     block = one.part.blocks[entry]
     text = (
-        f"Row {row} of 0 to {len(rows) - 1} is token {letter}{one.position}: position "
+        f"Row {row}, of the rows 0 to {len(rows) - 1}, is token {letter}{one.position}: position "
         f"{one.position} = {entry} * {block_size} + {offset}, entry {entry} of the block table is "
         f"{block}, so its key and value go to slot {block} * {block_size} + {offset} = {one.slot}. "
     )
