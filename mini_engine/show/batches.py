@@ -104,7 +104,7 @@ def flat_batch(rows: Sequence[Row], row: int, *, block_size: int) -> Figure:
         "div", _memory(rows, row, parts, block_size), style="margin-top:10px"
     )
     panes = tag("div", _tokens(rows, row)) + tag("div", right)
-    style = f"display:flex;gap:18px;align-items:flex-start;background:{PAPER}"
+    style = f"display:flex;gap:8px;align-items:flex-start;background:{PAPER}"
     return figure(tag("div", panes, style=style), _sentence(rows, row, block_size))
 
 
