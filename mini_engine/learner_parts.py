@@ -42,6 +42,9 @@ LEARNER_PARTS = (
     LearnerPart(
         "paged_kv.py", "paged_attention", "attention", f"{ADAPTERS}:single_request_attention"
     ),
+    LearnerPart("batching.py", "logits_rows", "build_batch", f"{ADAPTERS}:row_chooser"),
+    LearnerPart("batching.py", "build_batch", "build_batch"),
+    LearnerPart("batching.py", "varlen_attention", "attention", f"{ADAPTERS}:varlen_attention"),
 )
 
 

@@ -1,26 +1,31 @@
 """Owns the adapters that put a plain function into a slot of the engine.
 
-An exercise asks for attention of one request; these call it for each request of a flat batch, so
-that the function is judged inside the real engine. They are slow and simple on purpose. Which
-function takes which adapter stands in `mini_engine.learner_parts`.
+An exercise asks for one function, a slot for more: these add the reference's rest, so that the
+function is judged inside the real engine. Attention of one request is called for each request of a
+flat batch. They are slow and simple on purpose. Which function takes which adapter stands in
+`mini_engine.learner_parts`.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from mini_engine.compute.batch import SlotMapping, build_batch
-from mini_engine.interfaces import Batch
+from mini_engine.compute.batch import build_batch
+from mini_engine.interfaces import Batch, BuildBatch, Chunk
 
 # (query [n, num_heads, head_dim], key [L, num_kv_heads, head_dim], value, scale) -> query's shape
 ContiguousFunction = Callable[[Tensor, Tensor, Tensor, float], Tensor]
 # (query, k_blocks, v_blocks, block_table, seq_len, scale) -> query's shape
 PagedFunction = Callable[[Tensor, Tensor, Tensor, list[int], int, float], Tensor]
+# (query, k_blocks, v_blocks, query_starts, seq_lens, block_tables, scale) -> query's shape
+VarlenFunction = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, float], Tensor]
+SlotMapping = Callable[[Sequence[int], int, int, int], list[int]]  # see compute.slots
+LogitsRows = Callable[[Sequence[int], Sequence[int], Sequence[int]], list[int]]  # compute.rows
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,23 @@ class SingleRequestAttention:
         return out
 
 
+class VarlenAttention:
+    """interfaces.Attention made of a function over a whole flat batch."""
+
+    def __init__(self, function: VarlenFunction) -> None:
+        self.function = function
+
+    def plan(self, batch: Batch) -> Batch:
+        """The batch itself, on the CPU."""
+        return batch
+
+    def __call__(self, query: Tensor, keys: Tensor, values: Tensor, plan: Batch) -> Tensor:
+        """Call the function once."""
+        where = plan.query_starts, plan.seq_lens, plan.block_tables
+        result = self.function(query, keys, values, *where, query.shape[-1] ** -0.5)
+        return _checked(result, query)
+
+
 def contiguous_attention(function: ContiguousFunction) -> Callable[..., ContiguousAttention]:
     """What the attention slot takes, made of such a function."""
     return lambda config, device: ContiguousAttention(function)
@@ -114,6 +136,32 @@ def single_request_attention(function: PagedFunction) -> Callable[..., SingleReq
     return lambda config, device: SingleRequestAttention(function)
 
 
-def batch_builder(function: SlotMapping) -> Callable[..., Batch]:
+def varlen_attention(function: VarlenFunction) -> Callable[..., VarlenAttention]:
+    """What the attention slot takes, made of such a function."""
+    return lambda config, device: VarlenAttention(function)
+
+
+def batch_builder(function: SlotMapping) -> BuildBatch:
     """What the build_batch slot takes: the reference's, with another slot mapping."""
-    return functools.partial(build_batch, slot_mapping=function)
+
+    def build(chunks: Sequence[Chunk], block_size: int) -> Batch:
+        slots: list[int] = []
+        for chunk in chunks:
+            table = chunk.request.block_table
+            slots += function(table, chunk.start, chunk.num_tokens, block_size)
+        batch = build_batch(chunks, block_size)
+        return dataclasses.replace(batch, slot_mapping=torch.tensor(slots, dtype=torch.int64))
+
+    return build
+
+
+def row_chooser(function: LogitsRows) -> BuildBatch:
+    """What the build_batch slot takes: the reference's, with another choice of rows."""
+
+    def build(chunks: Sequence[Chunk], block_size: int) -> Batch:
+        batch = build_batch(chunks, block_size)
+        known = [chunk.request.num_tokens for chunk in chunks]
+        rows = function(batch.query_starts.tolist(), batch.seq_lens.tolist(), known)
+        return dataclasses.replace(batch, logits_rows=torch.tensor(rows, dtype=torch.int64))
+
+    return build

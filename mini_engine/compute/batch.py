@@ -6,22 +6,19 @@ Compare `_prepare_inputs` of vLLM's model runners, which fills the same tensors.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from mini_engine.compute.rows import logits_rows
 from mini_engine.compute.slots import slot_mapping
 from mini_engine.interfaces import Batch, Chunk
 
-__all__ = ["SlotMapping", "build_batch", "slot_mapping"]
-
-SlotMapping = Callable[[Sequence[int], int, int, int], list[int]]
+__all__ = ["build_batch", "logits_rows", "slot_mapping"]
 
 
-def build_batch(
-    chunks: Sequence[Chunk], block_size: int, slot_mapping: SlotMapping = slot_mapping
-) -> Batch:
+def build_batch(chunks: Sequence[Chunk], block_size: int) -> Batch:
     """The chunks of one step as one flat batch, on the CPU; see interfaces.Batch.
 
     Costs time in proportion to the tokens of this step and to the blocks of its requests, never to
@@ -29,7 +26,7 @@ def build_batch(
     or its block table.
     """
     token_ids, positions, slots = array("q"), array("q"), array("q")
-    query_starts, seq_lens, logits_rows = array("q", [0]), array("q"), array("q")
+    query_starts, seq_lens = array("q", [0]), array("q")
     tables = []
     for chunk in chunks:
         request, end = chunk.request, chunk.start + chunk.num_tokens
@@ -51,9 +48,8 @@ def build_batch(
         slots.extend(slot_mapping(request.block_table, chunk.start, chunk.num_tokens, block_size))
         query_starts.append(len(token_ids))
         seq_lens.append(end)
-        if chunk.samples:
-            logits_rows.append(len(token_ids) - 1)
         tables.append(request.block_table[:num_blocks])
+    known = [chunk.request.num_tokens for chunk in chunks]
     return Batch(
         token_ids=_tensor(token_ids),
         positions=_tensor(positions),
@@ -61,7 +57,7 @@ def build_batch(
         query_starts=_tensor(query_starts),
         seq_lens=_tensor(seq_lens),
         block_tables=_rectangle(tables),
-        logits_rows=_tensor(logits_rows),
+        logits_rows=_tensor(array("q", logits_rows(query_starts, seq_lens, known))),
     )
 
 

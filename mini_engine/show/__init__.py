@@ -3,6 +3,7 @@
 Nothing here computes a schedule: a figure shows what a run recorded, so a test can check it.
 """
 
+from mini_engine.show.batches import flat_batch, flat_rows
 from mini_engine.show.blocks import block_map
 from mini_engine.show.clock import timeline_by_time
 from mini_engine.show.journey import request_map
@@ -15,6 +16,8 @@ from mini_engine.show.widgets import step_slider
 __all__ = [
     "Figure",
     "block_map",
+    "flat_batch",
+    "flat_rows",
     "request_map",
     "schedule_diff",
     "slot_map",

@@ -28,9 +28,12 @@ def step_slider(
     trace: Callable[[str], Sequence[StepRecord]] | None = None,
     prompt: str = "Once upon a time",
     height: int = 380,
+    name: str = "step",
     **options: Any,
 ) -> Any:
     """A slider over the steps of a trace, above the figure `draw(records, step, **options)`.
+
+    `records` may be anything that is numbered by an attribute `step`; `name` is what one is called.
 
     With `trace` there is also a field for a prompt of one's own and a button: `trace(prompt)` runs
     it and gives the new records. The box keeps `height` pixels, so that nothing on the page jumps.
@@ -42,7 +45,7 @@ def step_slider(
     shown = list(records)
     slider = widgets.SelectionSlider(
         options=[record.step for record in shown],
-        description="step",
+        description=name,
         layout=widgets.Layout(width="60%"),
     )
     picture = widgets.HTML(layout=widgets.Layout(height=f"{height}px", overflow="auto"))
@@ -54,8 +57,8 @@ def step_slider(
     redraw()
     rows = [slider, picture]
     if trace is not None:
-        rows.insert(0, _prompt_row(widgets, trace, prompt, shown, slider, redraw))
-    return _box(widgets, rows, f"a slider over steps {shown[0].step} to {shown[-1].step}")
+        rows.insert(0, _prompt_row(widgets, trace, prompt, shown, slider, redraw, name))
+    return _box(widgets, rows, f"a slider over {name}s {shown[0].step} to {shown[-1].step}")
 
 
 def _prompt_row(
@@ -65,6 +68,7 @@ def _prompt_row(
     shown: list[StepRecord],
     slider: Any,
     redraw: Callable[[], None],
+    name: str,
 ) -> Any:
     field = widgets.Text(value=prompt, description="prompt", layout=widgets.Layout(width="60%"))
     button = widgets.Button(description="run it", tooltip="run the engine on this prompt")
@@ -76,7 +80,7 @@ def _prompt_row(
         except ValueError as error:  # the engine refuses a prompt: say why, beside the button
             status.value = str(error)
             return
-        status.value = f"{len(records)} steps"
+        status.value = f"{len(records)} {name}s"
         shown[:] = records
         slider.options = [record.step for record in shown]  # goes back to the first step
         redraw()

@@ -10,13 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from mini_engine.compute.adapters import ContiguousAttention, SingleRequestAttention
+from mini_engine.compute.adapters import (
+    ContiguousAttention,
+    SingleRequestAttention,
+    VarlenAttention,
+)
 from mini_engine.compute.attention import (
     PagedAttention,
     attention_over_contiguous,
     group_by_length,
     paged_attention,
 )
+from mini_engine.compute.attention_varlen import varlen_attention
 from mini_engine.compute.random_model import TINY_LLAMA
 from mini_engine.interfaces import Batch
 
@@ -112,6 +117,7 @@ WAYS = {
     "one by one": PagedAttention(TINY_LLAMA, padding_limit=0.0),
     "contiguous adapter": ContiguousAttention(attention_over_contiguous),
     "paged adapter": SingleRequestAttention(paged_attention),
+    "varlen adapter": VarlenAttention(varlen_attention),
 }
 BATCHES = {
     "one decode": [(1, 9)],
@@ -185,6 +191,8 @@ def test_a_function_s_wrong_result_is_named(result: object, error: type[Exceptio
         case.run(ContiguousAttention(lambda *_: result))
     with pytest.raises(error, match="attention must return"):
         case.run(SingleRequestAttention(lambda *_: result))
+    with pytest.raises(error, match="attention must return"):
+        case.run(VarlenAttention(lambda *_: result))
 
 
 @given(st.lists(st.integers(1, 500), min_size=1, max_size=30), st.floats(1.0, 3.0))

@@ -7,7 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mini_engine.compute.adapters import batch_builder, row_chooser
 from mini_engine.compute.batch import build_batch, slot_mapping
+from mini_engine.compute.rows import logits_rows
 from mini_engine.control.request import Request
 from mini_engine.interfaces import Chunk
 
@@ -105,6 +107,31 @@ def test_a_chunk_beyond_its_tokens_or_its_table_is_refused() -> None:
         build_batch([Chunk(request("a", 5, [1]), 0, 5, True)], 4)
 
 
-def test_another_slot_mapping_can_be_put_in() -> None:
-    batch = build_batch([Chunk(request("a", 3, [1]), 0, 3, True)], 4, lambda *_: [7, 8, 9])
-    assert batch.slot_mapping.tolist() == [7, 8, 9]
+def test_another_slot_mapping_and_another_choice_of_rows_can_be_put_in() -> None:
+    chunks = [Chunk(request("a", 3, [1]), 0, 3, True), Chunk(request("b", 9, [2]), 0, 2, False)]
+    usual = build_batch(chunks, 4)
+    batch = batch_builder(lambda table, start, count, size: [table[0]] * count)(chunks, 4)
+    assert batch.slot_mapping.tolist() == [1, 1, 1, 2, 2]
+    assert batch.logits_rows.tolist() == usual.logits_rows.tolist() == [2]
+    batch = row_chooser(lambda starts, seq_lens, known: [*starts, *seq_lens, *known])(chunks, 4)
+    assert batch.logits_rows.tolist() == [0, 3, 5, 3, 2, 3, 9]
+    assert batch.slot_mapping.tolist() == usual.slot_mapping.tolist()
+
+
+def test_only_a_chunk_that_reaches_the_last_known_token_is_sampled_from() -> None:
+    assert logits_rows([0, 1, 5, 8], [6, 4, 3], [6, 9, 3]) == [0, 7]
+    assert logits_rows([0, 4], [4], [5]) == []
+    assert logits_rows([0], [], []) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([0, 1], [3, 4], [3, 4]), "2 seq_lens"),
+        (([0, 1, 2], [3, 4], [3]), "got 1 and 3"),
+        (([0, 2], [3], [2]), "computes 3 of 2 tokens"),
+    ],
+)
+def test_lists_that_do_not_fit_together_are_refused(arguments: tuple, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        logits_rows(*arguments)

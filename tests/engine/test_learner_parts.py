@@ -18,7 +18,7 @@ from mini_engine.parts import EngineParts
 
 ROOT = Path(__file__).resolve().parents[2]
 ALTERNATIVES = ROOT / "tests/alternatives"
-MODULES = ("kv_cache", "paged_kv", "life")
+MODULES = ("kv_cache", "paged_kv", "life", "batching")
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_the_table_and_the_exercises_agree() -> None:
 
 def test_the_later_exercise_wins_a_slot() -> None:
     (attention,) = [row for row in placed(LEARNER_PARTS) if row.slot == "attention"]
-    assert attention.symbol == "paged_attention"
+    assert attention.symbol == "varlen_attention"
     both = {"attention_over_contiguous": min, "paged_attention": max}
     assert isinstance(engine_parts(both).attention(None, None), SingleRequestAttention)  # type: ignore[operator]
     only = {"attention_over_contiguous": min, "no_part": max}

@@ -22,7 +22,12 @@ from mini_engine.compute.attention_single import attention_over_contiguous
 from mini_engine.compute.random_model import TINY_LLAMA, random_model
 
 ROOT = Path(__file__).resolve().parents[2]
-TENSOR = ("kv-cache.rope", "kv-cache.attention", "paged-kv.paged-attention")
+TENSOR = (
+    "kv-cache.rope",
+    "kv-cache.attention",
+    "paged-kv.paged-attention",
+    "batching.varlen-attention",
+)
 
 
 def answer(case: Case, function: object) -> object:
@@ -163,6 +168,8 @@ def test_work_is_described_by_position() -> None:
     "code",
     [
         "import runpy; runpy.run_path('practice/paged_kv.py')",
+        "import runpy; runpy.run_path('practice/batching.py')",
+        "import mini_engine.compute.rows",
         "import mini_engine.compute.slots",
         "from judge.exercises import EXERCISES; [e.details() for e in EXERCISES]",
     ],

@@ -78,3 +78,13 @@ def test_missing_ipywidgets_says_what_to_install(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
     with pytest.raises(ImportError, match="extra: pip install"):
         show.step_slider(chunked(), show.timeline)
+
+
+def test_a_slider_can_walk_through_the_rows_of_a_batch() -> None:
+    rows = show.flat_rows(chunked(), 1, block_size=4)
+    box = show.step_slider(rows, show.flat_batch, name="row", block_size=4)
+    slider, picture = parts(box)
+    assert slider.description == "row"
+    slider.value = 4
+    assert picture.value == show.flat_batch(rows, 4, block_size=4).html
+    assert repr(box) == "<a slider over rows 0 to 5; run this cell to move it>"

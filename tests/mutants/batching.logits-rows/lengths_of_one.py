@@ -1,0 +1,16 @@
+# mistake: only chunks of one token are sampled from
+# Takes every prefill for unfinished.
+
+
+def logits_rows(query_starts, seq_lens, num_tokens):
+    if len(seq_lens) != len(num_tokens) or len(query_starts) != len(seq_lens) + 1:
+        raise ValueError("the lists do not fit together")
+    for computed, known in zip(seq_lens, num_tokens, strict=False):
+        if computed > known:
+            raise ValueError(f"{computed} tokens are computed, {known} are known")
+    rows = []
+    for i, computed in enumerate(seq_lens):
+        length = query_starts[i + 1] - query_starts[i]
+        if length == 1 and computed == num_tokens[i]:
+            rows.append(query_starts[i])
+    return rows
