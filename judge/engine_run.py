@@ -75,12 +75,11 @@ def _run(
         runner=runner,
         **options,
     )
-    try:
-        outputs = serve(engine, payload)
-        trace = [dataclasses.asdict(record.without_times()) for record in engine.trace]
-        return {"outputs": outputs, "trace": trace, "free": engine.cache.pool.num_free}
-    finally:
-        engine.close()
+    outputs = serve(engine, payload)  # if it raises, closing would call the failed parts once more
+    trace = [dataclasses.asdict(record.without_times()) for record in engine.trace]
+    free = engine.cache.pool.num_free
+    engine.close()
+    return {"outputs": outputs, "trace": trace, "free": free}
 
 
 def serve(engine: Any, payload: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from judge.api import Exercise, ExerciseResult
 from judge.practice import Folder, code_hash
 
 VERSION = 1
+EDITED = "edited since it passed"
 
 
 def write_atomically(path: Path, data: Any) -> None:
@@ -94,7 +95,7 @@ class Progress:
         if not entry.get("status"):
             return "not tried"
         if entry["status"] == "passed" and entry.get("hash") != self.code(exercise):
-            return "edited since it passed"
+            return EDITED
         return str(entry["status"])
 
     def earlier(self, exercise: Exercise) -> tuple[str, ...]:
