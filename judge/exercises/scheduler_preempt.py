@@ -20,11 +20,13 @@ def victims(rng: random.Random) -> Sequence[Case]:
     """Blocks run out while requests decode."""
     pair = [request("a", 6, 6), request("b", 6, 6)]
     three = [request(name, 7, 6) for name in "abc"]
+    four = [request(name, 7, 6) for name in "abcd"]
     late = [request("a", 7, 9), request("b", 5, 9, step=1), request("c", 2, 3, step=2)]
     two_go = [request("a", 4, 14), request("b", 3, 9), request("c", 3, 9)]
     return [
         script(rng, "4 blocks of 4: two prompts of 6, 6 outputs each", pair, num_blocks=4),
         script(rng, "6 blocks of 4: three prompts of 7, 6 outputs each", three, num_blocks=6),
+        script(rng, "8 blocks of 4: four prompts of 7, 6 outputs each", four, num_blocks=8),
         script(rng, "4 blocks of 4: a third request waits when b is preempted", late, num_blocks=4),
         script(rng, "4 blocks of 4: two victims, one after the other", two_go, num_blocks=4),
         script(rng, "blocks of 1, 9 of them", [request("a", 3, 6), request("b", 2, 6)],

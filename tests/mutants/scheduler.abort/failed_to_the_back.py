@@ -141,11 +141,13 @@ class Scheduler:
 
     def roll_back(self, schedule):
         self.cache.take_back_names()
-        for chunk in schedule.chunks:
+        count = 0
+        for chunk in schedule.chunks[::-1]:
             if chunk.request.request_id not in self.aborted:
                 self.running.remove(chunk.request)
                 self._requeue(chunk.request)
-                self.waiting.rotate(-1)
+                count += 1
+        self.waiting.rotate(-count)
 
     def _blocks(self, tokens):
         size = self.config.block_size
