@@ -98,7 +98,7 @@ def state(ledger: Ledger, record: Any) -> Lines:
     waiting = [*ledger.waiting, *record["arrived"]]
     config = ledger.config
     return (
-        f"before it: running {', '.join(parts) or 'nobody'}; "
+        f"before: running {', '.join(parts) or 'nobody'}; "
         f"waiting {', '.join(waiting) or 'nobody'}",
         f"budget {config.max_num_batched_tokens}, {record['free_before']} of {config.num_blocks} "
         f"blocks of {config.block_size} free, at most {config.max_num_seqs} run",
@@ -114,12 +114,13 @@ def around(expected: Any, got: Any, number: int, before: Lines) -> list[str]:
     )
     lines = list(before)
     if number:
-        lines.append(f"step {steps[number - 1]['step']}, before it: {words(steps[number - 1])}")
+        lines.append(f"step {steps[number - 1]['step']}: {words(steps[number - 1])}")
+    step = f"step {steps[number]['step']}"
     if agree and number < len(theirs):
-        lines.append(f"expected {words(theirs[number])}")
-        lines.append(f"got      {words(steps[number])}")
+        lines.append(f"{step}, expected: {words(theirs[number])}")
+        lines.append(f"{step}, got:      {words(steps[number])}")
     else:
-        lines.append(f"the step: {words(steps[number])}")
+        lines.append(f"{step}: {words(steps[number])}")
     return lines
 
 

@@ -172,8 +172,8 @@ class Referee(Ledger):
         if not self.config.enable_chunked_prefill and remaining > left:
             return None
         return (f"{self.waiting[0]} waits at the head of the queue and could have been admitted:",
-                f"{left} tokens of the budget and {seats} seats are left, it needs {needed} blocks "
-                f"and {record['free']} are free")  # fmt: skip
+                f"{left} tokens of the budget and {seats} seats are left, it needs {needed} of "
+                f"the {record['free']} free blocks")  # fmt: skip
 
     def _queues(self, record: Any, suffix: str = "") -> Lines | None:
         """`running` and `waiting` show who runs and waits, and only those who run hold blocks."""

@@ -82,12 +82,17 @@ def test_a_breach_names_request_step_state_and_both_schedules() -> None:
         "a prompt of 10, budget 6",
         "step 1: long waits at the head of the queue and could have been admitted:",
     ]
-    assert "4 tokens of the budget and 6 seats are left, it needs 3 blocks" in said[2]
+    assert (
+        "4 tokens of the budget and 6 seats are left, it needs 3 of the 198 free blocks" in said[2]
+    )
     assert (
         "running d0 (1 of 2 tokens computed), d1 (1 of 2 tokens computed); waiting long"
         in "".join(said)
     )
-    assert said[-2:] == ["expected d0 1, d1 1, long 4", "got      d0 1, d1 1"]
+    assert said[-2:] == [
+        "step 1, expected: d0 1, d1 1, long 4",
+        "step 1, got:      d0 1, d1 1",
+    ]
 
 
 def test_a_block_given_away_too_early_is_seen_without_a_model() -> None:
