@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from judge import wire
+from judge import engine_checks, wire
 from judge.api import Context
+from judge.engine_run import control_plane
 from judge.mistakes.scheduler_plain import PlainScheduler
 from judge.sandbox import ROOT
 from judge.scheduler_cases import RECORDED, random_script, recorded, request, script
 from judge.scheduler_checks import legal, same_schedule
 from judge.scheduler_run import run_requests
 from mini_engine.control.scheduler import Scheduler
-from mini_engine.interfaces import Chunk
+from mini_engine.interfaces import Chunk, ExerciseNotStarted
 
 NAMES = sorted(path.stem.removeprefix("trace_") for path in RECORDED.glob("trace_*.json"))
 
@@ -105,7 +106,7 @@ def test_a_block_given_away_too_early_is_seen_without_a_model() -> None:
                 other.block_table.extend(table)
 
     case = script(random.Random(2), "two", [request("a", 6, 9), request("b", 6, 9)], num_blocks=5)
-    assert verdict(FreesEarly, case)
+    assert "block" in verdict(FreesEarly, case)
 
 
 def test_what_a_learner_returns_is_looked_at_before_it_is_used() -> None:
@@ -134,3 +135,21 @@ def test_a_scheduler_that_never_schedules_ends() -> None:
     found = answer(Idle, case.payload)
     assert found["stopped"] == "3 steps in a row computed nothing"
     assert "a waits at the head of the queue" in verdict(Idle, case)
+
+
+def test_an_error_inside_the_engine_is_not_hidden_by_an_abort_that_is_a_stub() -> None:
+    class Unfinished(PlainScheduler):
+        def update(self, schedule: Any, sampled: Any) -> Any:
+            raise ZeroDivisionError("in update")
+
+        def abort(self, request_id: str) -> bool:
+            raise ExerciseNotStarted("Scheduler.abort")
+
+    payload = engine_checks.workload(
+        random.Random(0), vocab_size=50, num_requests=2, longest=8, num_blocks=20, budget=16,
+        debug=True,
+    )  # fmt: skip
+    found = control_plane({"Scheduler": Unfinished}, payload, Context(slot="scheduler"))
+    assert found.type_name == "ZeroDivisionError"
+    fine = control_plane({"Scheduler": PlainScheduler}, payload, Context(slot="scheduler"))
+    assert fine["free"] == 20, "debug mode does without check_invariants of the scheduler"
