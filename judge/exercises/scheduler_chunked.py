@@ -101,7 +101,7 @@ def hits(rng: random.Random) -> Sequence[Case]:
         script(rng, "budget 8: a prompt of 20, later one that goes on after 17 of its tokens",
                [request("a", common, 2), request("b", [*common[:17], *common], 2, step=4)], **on),
         script(rng, "threshold 4: the second comes while the first is in pieces",
-               [request("a", common, 2), request("b", common, 2, step=1)],
+               [request("a", common, 2), request("c", 9, 2), request("b", common, 2, step=1)],
                enable_prefix_caching=True, long_prefill_token_threshold=4),
     ]  # fmt: skip
 
