@@ -13,7 +13,7 @@ from mini_engine.benchmarks.budget import DECODES, PROMPT
 from mini_engine.benchmarks.schedules import Ask, trace_of
 from tests.chapters.chapter import ROOT, Chapter
 
-LENGTHS = [4, 24, 8, 20, 6, 5, 28, 7]
+LENGTHS = [4, 20, 8, 16, 6, 5, 22, 7]
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def test_static_batches_take_as_long_as_their_longest_answers(chapter: Chapter) 
     assert f"{steps} steps, {idle:.0%} of the rows idle" in chapter.output_of(
         "show.timeline(static"
     )
-    assert "answers want between 4 and 28 tokens" in chapter.prose.replace("questions", "answers")
+    assert "eight questions want between 4 and 22 tokens" in chapter.prose
     assert f"idle rows, static no prediction {idle:.0%}" in chapter.output_of("predictions(\n")
 
 
