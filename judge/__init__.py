@@ -9,6 +9,8 @@ How to write an exercise
 2. **Stub.** In `practice/FILE`: contract, shapes, errors. What may be edited stands between
    `# --- <exercise id>: edit from here ---` and `# --- end of <exercise id> ---`. An unwritten body
    is `raise ExerciseNotStarted("<symbol or method>")`, from `mini_engine.interfaces`, and no more.
+   Exercises that let one class grow name one `region`, which then stands in the marks; each checks
+   only what it asks for, so that methods of a later one may be unwritten.
 3. **Module.** `judge/exercises/<topic>_<name>.py` holds `EXERCISE = Details(checks, hints,
    mistakes)`, each check a `Check(name, title, execute, cases, compare)`:
    - `cases(rng)` makes `Case(label, payload)`s in the judge's process. A payload is plain values
@@ -38,7 +40,8 @@ How to write an exercise
    the name for code that hangs in that case.
 6. **Mutants.** `tests/mutants/<exercise id>/*.py`, at least 8, the first line `# mistake: NAME` or
    `# mistake: none`. **Alternatives.** `tests/alternatives/<exercise id>/*.py`, at least 3 that
-   really differ. Each is a whole file for `practice/`, or just the symbols of the exercise.
+   really differ; in tests/alternatives/<region>/ they serve all exercises of a region. Each is a
+   whole file for `practice/`, or just the symbols of the exercise.
    `python -m judge.selftest --only <exercise id>` proves that all of it holds.
 
 Cases come from `rng`, seeded by (seed, exercise, check), so that the same seed repeats them.

@@ -135,6 +135,8 @@ class Exercise:
 
     `file` lies in the practice folder, `symbols` are what the learner writes in it, `reference` is
     the module that has the same names. `module` holds the checks and is imported when needed.
+    Exercises that let one class grow share its `region`: their code stands between one pair of
+    marks. `in_engine` is False for one that "your engine" needs not wait for.
     """
 
     id: str
@@ -147,6 +149,13 @@ class Exercise:
     minutes: int
     reference: str
     module: str
+    region: str | None = None
+    in_engine: bool = True
+
+    @property
+    def mark(self) -> str:
+        """The name in the marks around its code."""
+        return self.region or self.id
 
     @property
     def topic(self) -> str:

@@ -76,7 +76,7 @@ class Region:
 
 def region(exercise: Exercise, text: str) -> Region | None:
     """The region of an exercise in a file's text; None unless both marks stand there, in order."""
-    begin, end = BEGIN.format(id=exercise.id), END.format(id=exercise.id)
+    begin, end = BEGIN.format(id=exercise.mark), END.format(id=exercise.mark)
     before, found, rest = text.partition(begin)
     own, closed, after = rest.partition(end)
     if not found or not closed:

@@ -15,6 +15,7 @@ from judge.api import Exercise, ExerciseResult
 from judge.practice import Folder, code_hash
 
 VERSION = 1
+EDITED = "edited since it passed"
 
 
 def write_atomically(path: Path, data: Any) -> None:
@@ -101,7 +102,7 @@ class Progress:
         if entry.get("hash") == self.code(exercise):
             return str(entry["status"])
         passed = entry["status"] == "passed"
-        return "edited since it passed" if passed else f"{entry['status']}, changed since"
+        return EDITED if passed else f"{entry['status']}, changed since"
 
     def earlier(self, exercise: Exercise) -> tuple[str, ...]:
         """Checks on SmolLM2 that passed with the code as it is now."""

@@ -107,8 +107,14 @@ def trials(exercise: Exercise) -> Iterator[Trial]:
     yield Trial(exercise, "stub", STUBS / exercise.file)
     for file in sorted((MUTANTS / exercise.id).glob("*.py")):
         yield Trial(exercise, "mutant", file, diagnosis_of(file))
-    for file in sorted((ALTERNATIVES / exercise.id).glob("*.py")):
+    for file in alternatives(exercise):
         yield Trial(exercise, "alternative", file)
+
+
+def alternatives(exercise: Exercise) -> list[Path]:
+    """Its own, and those that serve every exercise of its region."""
+    folders = dict.fromkeys((exercise.id, exercise.mark))
+    return [file for name in folders for file in sorted((ALTERNATIVES / name).glob("*.py"))]
 
 
 def diagnosis_of(file: Path) -> str | None:

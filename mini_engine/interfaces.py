@@ -151,9 +151,6 @@ class Scheduler(Protocol):
     def roll_back(self, schedule: Schedule) -> None:
         """The step's forward pass failed: its requests wait again, with nothing computed."""
 
-    def check_invariants(self) -> None:
-        """Raise BrokenInvariant if the bookkeeping of scheduler, cache and pool disagrees."""
-
 
 @dataclass(frozen=True)
 class Batch:

@@ -45,6 +45,7 @@ LEARNER_PARTS = (
     LearnerPart("batching.py", "logits_rows", "build_batch", f"{ADAPTERS}:row_chooser"),
     LearnerPart("batching.py", "build_batch", "build_batch"),
     LearnerPart("batching.py", "varlen_attention", "attention", f"{ADAPTERS}:varlen_attention"),
+    LearnerPart("scheduler.py", "Scheduler", "scheduler"),
 )
 
 
@@ -118,7 +119,7 @@ def written_parts(folder: Path) -> tuple[list[LearnerPart], list[str]]:
         if not found:
             others.append(f"{row.symbol}: {row.file} does not define it")
         elif _raises_not_started(found[-1]):
-            others.append(f"{row.symbol}: not started")
+            others.append(f"{row.symbol}: {_how_far(found[-1])}")
         else:
             written.append(row)
     return written, others
@@ -128,6 +129,15 @@ def _raises_not_started(node: ast.AST) -> bool:
     raised = [n.exc for n in ast.walk(node) if isinstance(n, ast.Raise) and n.exc is not None]
     names = [n.id for exc in raised for n in ast.walk(exc) if isinstance(n, ast.Name)]
     return "ExerciseNotStarted" in names
+
+
+def _how_far(node: ast.AST) -> str:
+    """ "not started", or which methods of a class are missing."""
+    functions = [n for n in getattr(node, "body", []) if isinstance(n, ast.FunctionDef)]
+    missing = [n.name for n in functions if _raises_not_started(n)]
+    if len(missing) in (0, len(functions)):
+        return "not started"
+    return f"not finished ({', '.join(missing)})"
 
 
 def use_folder(folder: Path) -> tuple[EngineParts, list[str]]:

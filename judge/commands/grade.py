@@ -12,6 +12,7 @@ from typing import Any
 from judge import practice
 from judge.api import FAILED, Exercise, ExerciseResult
 from judge.exercises import EXERCISES, find
+from judge.growing import to_repeat
 from judge.models import NAMES, chosen
 from judge.progress import Progress
 from judge.report import SCRIPT, Reporter, as_data
@@ -34,6 +35,12 @@ def grade(
     results = []
     with Workers() as workers:
         for exercise in exercises:
+            results.append(grade_and_record(exercise, seed, args, progress, reporter, workers))
+        again = to_repeat(progress, exercises) if args.only is None else []
+        if again and not args.json:
+            reporter.line()
+            reporter.line("what passed with an earlier state of this code, once more:")
+        for exercise in again:
             results.append(grade_and_record(exercise, seed, args, progress, reporter, workers))
     if args.json:
         print(json.dumps([as_data(result) for result in results], indent=1))

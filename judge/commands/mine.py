@@ -34,7 +34,10 @@ LEAST_S = 60.0
 
 @dataclass(frozen=True)
 class Whose:
-    """One part of the engine: its row, its exercise, and whether it is the learner's."""
+    """One part of the engine: its row, and whether it is the learner's.
+
+    `exercise` is the one that it still waits for, or the last of those that it needed.
+    """
 
     row: LearnerPart
     exercise: Exercise
@@ -83,8 +86,10 @@ def whose(progress: Progress) -> list[Whose]:
     """Every row of the table with its exercise, in the order of the course."""
     found = []
     for row in LEARNER_PARTS:
-        exercise = next(e for e in EXERCISES if e.file == row.file and row.symbol in e.symbols)
-        found.append(Whose(row, exercise, progress.status(exercise) == "passed"))
+        mine = [e for e in EXERCISES if e.file == row.file and row.symbol in e.symbols]
+        needed = [e for e in mine if e.in_engine]
+        todo = [e for e in needed if progress.status(e) != "passed"]
+        found.append(Whose(row, (todo or needed[-1:])[0], not todo))
     return found
 
 
@@ -146,7 +151,7 @@ def _show_parts(parts: list[Whose], progress: Progress, reporter: Reporter) -> N
             why = "passed; a later part of yours fills the same slot"
         label = "yours" if part.row in used else "reference"
         reporter.line(f"  {label:<10} {part.row.slot:<12} {part.exercise.id} ({why})")
-    others = "prefix cache, scheduler, KV tensors, sampler, detokenizer"
+    others = "prefix cache, KV tensors, sampler, detokenizer"
     reporter.line(f"  {'reference':<10} {others}")
     reporter.line()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from judge import practice
 from judge.api import Exercise
 from judge.backups import Backups, replace
+from judge.exercises import sharing
 from judge.report import SCRIPT, Reporter
 
 
@@ -34,8 +35,11 @@ def reset(exercise: Exercise, folder: practice.Folder, reporter: Reporter, publi
     copy = Backups(folder.records).keep(file, old)
     replace(file, old, new)
     reporter.line(f"{exercise.id} is back at its stub, in {practice.shown(file)}")
+    others = [other.id for other in sharing(exercise) if other is not exercise]
+    if others:
+        reporter.line(f"  the same code serves {', '.join(others)}: they start again too")
     reporter.line(f"  the whole file as it was: {practice.shown(copy)}")
-    reporter.line("  nothing outside the marks of this exercise was changed")
+    reporter.line(f"  nothing outside the marks of {exercise.mark} was changed")
     reporter.line("  if the file is open in an editor, reload it there before you type")
     return 0
 
@@ -46,7 +50,7 @@ def with_stub(exercise: Exercise, old: bytes, stub: bytes, name: str) -> bytes:
         text = old.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{name} is no UTF-8 text ({error}), so it was left alone") from error
-    begin, end = practice.BEGIN.format(id=exercise.id), practice.END.format(id=exercise.id)
+    begin, end = practice.BEGIN.format(id=exercise.mark), practice.END.format(id=exercise.mark)
     counts = text.count(begin), text.count(end)
     found = practice.region(exercise, text)
     if counts != (1, 1) or found is None:

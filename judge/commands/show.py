@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from judge import practice
 from judge.api import Exercise
 from judge.commands.grade import ALL_PASSED, show_note
-from judge.exercises import EXERCISES
-from judge.progress import Progress
+from judge.exercises import EXERCISES, sharing
+from judge.progress import EDITED, Progress
 from judge.report import SCRIPT, Reporter
 
 
-def next_exercise(progress: Progress) -> Exercise:
-    """The first exercise that has not passed as it is now. Raises ValueError if all have."""
-    for exercise in EXERCISES:
-        if progress.status(exercise) != "passed":
-            return exercise
-    raise ValueError("every exercise has passed; there is none to go on with")
+def next_exercise(progress: Progress, among: Sequence[Exercise] = EXERCISES) -> Exercise:
+    """The first exercise that has not passed as it is now. Raises ValueError if all have.
+
+    Of those that let one class grow, it is the first that never passed: the growing itself
+    is what has edited the others.
+    """
+    todo = [exercise for exercise in among if progress.status(exercise) != "passed"]
+    if not todo:
+        raise ValueError("every exercise has passed; there is none to go on with")
+    grows = [e for e in sharing(todo[0]) if e in todo and progress.status(e) != EDITED]
+    return (grows or todo)[0]
 
 
 def where(exercise: Exercise, progress: Progress) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from judge import practice
 from judge.api import Exercise
 from judge.commands.grade import show_note
+from judge.exercises import sharing
 from judge.progress import Progress
 from judge.report import SCRIPT, Reporter
 from judge.source import reference_source
@@ -25,9 +26,13 @@ def solution(exercise: Exercise, progress: Progress, reporter: Reporter, *, sure
         reporter.line(f"  the solution:  {SCRIPT} {exercise.id} --solution --yes")
         return 3
     source = reference_source(exercise.reference, exercise.symbols)
-    progress.show_solution(exercise)
+    same = sharing(exercise)
+    for one in same:
+        progress.show_solution(one)
     progress.save()
     reporter.line(f"{exercise.id}, the reference in {practice.shown(source.file)}", "bold")
+    if len(same) > 1:
+        reporter.line(f"(the finished code of {', '.join(one.id for one in same)})")
     reporter.code("\n\n\n".join(source.pieces))
     reporter.line()
     reporter.line(f"progress says: {progress.solution_shown(exercise)}")

@@ -15,6 +15,7 @@ from judge.commands import show
 from judge.commands.grade import grade_and_record, new_seed
 from judge.doctor import missing_models
 from judge.exercises import EXERCISES, find
+from judge.growing import within_reach
 from judge.progress import Progress
 from judge.reference import JudgeFault
 from judge.report import LABELS, Reporter
@@ -83,7 +84,7 @@ class Watch:
             saved = changed(seen, now, self.exercises)
             now.digests = seen.digests | now.digests  # a file away for a moment is not forgotten
             seen = now
-            self._grade(saved)
+            self._grade(within_reach(Progress(self.folder), saved))
 
     def _warm(self, exercise: Exercise) -> None:
         """Let torch be imported while the learner types, if this exercise will need it."""
@@ -117,7 +118,8 @@ class Watch:
         todo = [e for e in self.exercises if progress.status(e) != "passed"]
         if not todo:
             self.reporter.line("every exercise has passed; each save is graded all the same")
-        return todo[:1]
+            return []
+        return [show.next_exercise(progress, self.exercises)]
 
     def _grade(self, exercises: list[Exercise]) -> None:
         if not exercises:
@@ -145,7 +147,8 @@ class Watch:
         todo = [e for e in self.exercises if progress.status(e) != "passed"]
         if not todo:
             return "all that is watched has passed"
-        return f"next is {todo[0].id}, {show.where(todo[0], progress)}"
+        following = show.next_exercise(progress, self.exercises)
+        return f"next is {following.id}, {show.where(following, progress)}"
 
     def _summary(self) -> None:
         self.reporter.line()

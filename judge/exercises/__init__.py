@@ -145,7 +145,79 @@ EXERCISES: tuple[Exercise, ...] = (
         reference="mini_engine.compute.attention_varlen",
         module="judge.exercises.batching_varlen_attention",
     ),
+    Exercise(
+        id="scheduler.continuous",
+        chapter=4,
+        title="Continuous batching: who computes what in each step",
+        file="scheduler.py",
+        symbols=("Scheduler",),
+        slot="scheduler",
+        needs_torch=False,
+        minutes=45,
+        reference="mini_engine.control.scheduler",
+        module="judge.exercises.scheduler_continuous",
+        region="scheduler",
+    ),
+    Exercise(
+        id="scheduler.chunked",
+        chapter=4,
+        title="Long prompts in chunks",
+        file="scheduler.py",
+        symbols=("Scheduler",),
+        slot="scheduler",
+        needs_torch=False,
+        minutes=25,
+        reference="mini_engine.control.scheduler",
+        module="judge.exercises.scheduler_chunked",
+        region="scheduler",
+    ),
+    Exercise(
+        id="scheduler.preempt",
+        chapter=4,
+        title="When blocks run out: preemption by recomputation",
+        file="scheduler.py",
+        symbols=("Scheduler",),
+        slot="scheduler",
+        needs_torch=False,
+        minutes=45,
+        reference="mini_engine.control.scheduler",
+        module="judge.exercises.scheduler_preempt",
+        region="scheduler",
+    ),
+    Exercise(
+        id="scheduler.abort",
+        chapter=4,
+        title="Ending a request at any moment, and a failed step",
+        file="scheduler.py",
+        symbols=("Scheduler",),
+        slot="scheduler",
+        needs_torch=False,
+        minutes=20,
+        reference="mini_engine.control.scheduler",
+        module="judge.exercises.scheduler_abort",
+        region="scheduler",
+    ),
+    Exercise(
+        id="scheduler.priority",
+        chapter=4,
+        title="Priorities",
+        file="scheduler.py",
+        symbols=("Scheduler",),
+        slot="scheduler",
+        needs_torch=False,
+        minutes=30,
+        reference="mini_engine.control.scheduler",
+        module="judge.exercises.scheduler_priority",
+        region="scheduler",
+        in_engine=False,
+    ),
 )
+
+
+def sharing(exercise: Exercise) -> list[Exercise]:
+    """The exercises whose code stands in the same region of the same file, itself included."""
+    place = exercise.file, exercise.mark
+    return [e for e in EXERCISES if (e.file, e.mark) == place]
 
 
 def find(name: str) -> list[Exercise]:

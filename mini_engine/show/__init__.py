@@ -5,19 +5,22 @@ Nothing here computes a schedule: a figure shows what a run recorded, so a test 
 
 from mini_engine.show.batches import flat_batch, flat_rows
 from mini_engine.show.blocks import block_map
+from mini_engine.show.charts import line_chart
 from mini_engine.show.clock import timeline_by_time
 from mini_engine.show.journey import request_map
 from mini_engine.show.markup import Figure, table
 from mini_engine.show.schedule_diff import schedule_diff
 from mini_engine.show.slots import slot_map
 from mini_engine.show.timelines import timeline
-from mini_engine.show.widgets import step_slider
+from mini_engine.show.widgets import choice_slider, step_slider
 
 __all__ = [
     "Figure",
     "block_map",
+    "choice_slider",
     "flat_batch",
     "flat_rows",
+    "line_chart",
     "request_map",
     "schedule_diff",
     "slot_map",

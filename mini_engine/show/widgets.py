@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mini_engine.show.markup import Figure
+from mini_engine.show.markup import Figure, escape, tag
 from mini_engine.trace import StepRecord
 
 Draw = Callable[..., Figure]
@@ -59,6 +59,48 @@ def step_slider(
     if trace is not None:
         rows.insert(0, _prompt_row(widgets, trace, prompt, shown, slider, redraw, name))
     return _box(widgets, rows, f"a slider over {name}s {shown[0].step} to {shown[-1].step}")
+
+
+def choice_slider(
+    values: Sequence[Any],
+    draw: Draw,
+    *,
+    name: str,
+    start: Any,
+    among: Sequence[str] = (),
+    among_name: str = "",
+    height: int = 380,
+) -> Any:
+    """A slider over `values`, called `name`, above the figure `draw(value)`, made anew each time.
+
+    With `among` there is also a choice between these words, and the figure is `draw(value, word)`.
+    What `draw` raises as ValueError or NotImplementedError is shown in words in the figure's place.
+    Raises ValueError unless `start` is one of the values, ImportError without ipywidgets.
+    """
+    if start not in values:
+        raise ValueError(f"start must be one of {list(values)}, got {start!r}")
+    widgets = _ipywidgets()
+    slider = widgets.SelectionSlider(
+        options=list(values), value=start, description=name, layout=widgets.Layout(width="60%")
+    )
+    picture = widgets.HTML(layout=widgets.Layout(height=f"{height}px", overflow="auto"))
+    rows = [slider, picture]
+    choice = None
+    if among:
+        choice = widgets.Dropdown(options=list(among), description=among_name)
+        rows.insert(1, choice)
+
+    def redraw(change: Any = None) -> None:
+        given = (slider.value,) if choice is None else (slider.value, choice.value)
+        try:
+            picture.value = draw(*given).html
+        except (ValueError, NotImplementedError) as error:
+            picture.value = tag("p", escape(f"{type(error).__name__}: {error}"))
+
+    for control in rows[:-1]:
+        control.observe(redraw, names="value")
+    redraw()
+    return _box(widgets, rows, f"a slider over {name} {values[0]} to {values[-1]}")
 
 
 def _prompt_row(

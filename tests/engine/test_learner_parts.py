@@ -18,7 +18,7 @@ from mini_engine.parts import EngineParts
 
 ROOT = Path(__file__).resolve().parents[2]
 ALTERNATIVES = ROOT / "tests/alternatives"
-MODULES = ("kv_cache", "paged_kv", "life", "batching")
+MODULES = ("kv_cache", "paged_kv", "life", "batching", "scheduler")
 
 
 @pytest.fixture
@@ -73,6 +73,23 @@ def test_a_written_part_runs_inside_the_engine(folder: Path) -> None:
             place = type(engine.cache.pool).__module__
     assert answers[0] == answers[1]
     assert place == "paged_kv"
+
+
+def test_a_scheduler_counts_once_all_of_its_methods_are_written(folder: Path) -> None:
+    shutil.copy(ALTERNATIVES / "scheduler.preempt/without_abort.py", folder / "scheduler.py")
+    assert "Scheduler: not finished (abort, roll_back)" in written_parts(folder)[1]
+    shutil.copy(ALTERNATIVES / "scheduler/one_table.py", folder / "scheduler.py")
+    parts, lines = use_folder(folder)
+    assert "yours: Scheduler of scheduler.py, as scheduler" in lines
+    options = {"device": "cpu", "num_blocks": 6, "block_size": 4, "max_model_len": 24}
+    answers = []
+    for chosen in (EngineParts(), parts):
+        with LLMEngine(random_model(TINY_LLAMA, seed=1), parts=chosen, debug=True, **options) as e:
+            outputs = e.generate([[1, 2, 3], [4] * 7], SamplingParams(9))
+            answers.append([output.token_ids for output in outputs])
+            place = type(e.scheduler).__module__
+    assert answers[0] == answers[1]
+    assert place == "scheduler"
 
 
 def test_a_broken_file_blocks_no_other(folder: Path) -> None:

@@ -13,15 +13,21 @@ from judge.api import Exercise, resolve
 from judge.exercises import EXERCISES, find
 from judge.practice import BEGIN, END, code_hash, line_of
 from judge.sandbox import ROOT
-from judge.selftest import ALTERNATIVES, LEAST_ALTERNATIVES, LEAST_MUTANTS, MUTANTS, diagnosis_of
+from judge.selftest import (
+    LEAST_ALTERNATIVES,
+    LEAST_MUTANTS,
+    MUTANTS,
+    alternatives,
+    diagnosis_of,
+)
 
 each = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.id)
 
 
 def region(exercise: Exercise) -> str:
     text = (ROOT / "practice" / exercise.file).read_text("utf-8")
-    _, begin, rest = text.partition(BEGIN.format(id=exercise.id))
-    inner, end, _ = rest.partition(END.format(id=exercise.id))
+    _, begin, rest = text.partition(BEGIN.format(id=exercise.mark))
+    inner, end, _ = rest.partition(END.format(id=exercise.mark))
     assert begin, f"{exercise.file} does not mark where {exercise.id} begins"
     assert end, f"{exercise.file} does not mark where {exercise.id} ends"
     return inner
@@ -140,9 +146,8 @@ def test_known_mistakes_can_be_loaded(exercise: Exercise) -> None:
 @each
 def test_enough_mutants_and_alternatives_that_name_known_mistakes(exercise: Exercise) -> None:
     mutants = sorted((MUTANTS / exercise.id).glob("*.py"))
-    alternatives = sorted((ALTERNATIVES / exercise.id).glob("*.py"))
     assert len(mutants) >= LEAST_MUTANTS
-    assert len(alternatives) >= LEAST_ALTERNATIVES
+    assert len(alternatives(exercise)) >= LEAST_ALTERNATIVES
     details = exercise.details()
     known = {mistake.name for mistake in details.mistakes}
     for check in details.checks:

@@ -88,3 +88,32 @@ def test_a_slider_can_walk_through_the_rows_of_a_batch() -> None:
     slider.value = 4
     assert picture.value == show.flat_batch(rows, 4, block_size=4).html
     assert repr(box) == "<a slider over rows 0 to 5; run this cell to move it>"
+
+
+def test_a_choice_slider_draws_anew_for_each_value_and_word() -> None:
+    asked: list[tuple[int, str]] = []
+
+    def draw(value: int, word: str) -> show.Figure:
+        asked.append((value, word))
+        if word == "mine":
+            raise NotImplementedError("Scheduler.__init__ <not started>")
+        return show.timeline(chunked(), value)
+
+    box = show.choice_slider(
+        [2, 4, 6], draw, name="budget", start=4, among=["reference", "mine"], among_name="whose"
+    )
+    slider, choice, picture = box.children
+    assert (slider.description, choice.description) == ("budget", "whose")
+    assert picture.value == show.timeline(chunked(), 4).html
+    slider.value = 6
+    assert picture.value == show.timeline(chunked(), 6).html
+    choice.value = "mine"
+    assert "NotImplementedError: Scheduler.__init__ &lt;not started&gt;" in picture.value
+    assert asked == [(4, "reference"), (6, "reference"), (6, "mine")]
+    plain = box._repr_mimebundle_()["text/plain"]
+    assert plain == "<a slider over budget 2 to 6; run this cell to move it>"
+
+
+def test_a_choice_slider_starts_at_one_of_its_values() -> None:
+    with pytest.raises(ValueError, match=r"start must be one of \[2, 4\], got 3"):
+        show.choice_slider([2, 4], lambda value: show.timeline(chunked(), value), name="n", start=3)
