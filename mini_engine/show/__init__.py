@@ -4,6 +4,7 @@ Nothing here computes a schedule: a figure shows what a run recorded, so a test 
 """
 
 from mini_engine.show.blocks import block_map
+from mini_engine.show.cache import cache_map
 from mini_engine.show.clock import timeline_by_time
 from mini_engine.show.journey import request_map
 from mini_engine.show.markup import Figure, table
@@ -14,6 +15,7 @@ from mini_engine.show.widgets import step_slider
 __all__ = [
     "Figure",
     "block_map",
+    "cache_map",
     "request_map",
     "slot_map",
     "step_slider",
