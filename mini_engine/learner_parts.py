@@ -42,6 +42,7 @@ LEARNER_PARTS = (
     LearnerPart(
         "paged_kv.py", "paged_attention", "attention", f"{ADAPTERS}:single_request_attention"
     ),
+    LearnerPart("prefix_cache.py", "PrefixCache", "prefix_cache"),
 )
 
 

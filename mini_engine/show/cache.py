@@ -74,8 +74,8 @@ def cache_state(records: Sequence[StepRecord], step: int, block_size: int) -> Ca
     """
     steps = [record.step for record in records]
     if step not in steps:
-        known = f"{steps[0]} to {steps[-1]}" if steps else "none; the trace is empty"
-        raise ValueError(f"the trace has no step {step}; its steps: {known}")
+        there = f"{steps[0]} to {steps[-1]}" if steps else "none; the trace is empty"
+        raise ValueError(f"the trace has no step {step}; its steps: {there}")
     used = {block_id for table in records[0].block_tables.values() for block_id in table}
     num_blocks = records[0].free_blocks + len(used)
     state = CacheState(num_blocks, list(range(num_blocks)))
