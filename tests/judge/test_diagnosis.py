@@ -14,7 +14,9 @@ def same_number(case: Case, expected: Any, got: Any) -> Difference | None:
 
 
 def evidence(name: str, expected: int, got: int) -> Evidence:
-    check = Check(name, name, "", lambda rng: [], same_number, normalize=lambda case, a: {"n": a + 0})
+    check = Check(
+        name, name, "", lambda rng: [], same_number, normalize=lambda case, a: {"n": a + 0}
+    )
     return Evidence(check, [Case("one", None)], [expected], [got], expected == got)
 
 
