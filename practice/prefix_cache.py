@@ -90,6 +90,9 @@ def longest_hit(
 class PrefixCache:
     """Gives requests their blocks, names full ones and finds them again; sits on a block pool.
 
+    The pool is that of chapter 02, see BlockPool in mini_engine/interfaces.py: allocate and free at
+    the ends of its free list, share, num_free, num_blocks.
+
     Of a request you may
         read            request_id, token_ids (prompt and outputs so far; outputs are appended as
                         the request runs), num_tokens (their number), cache_salt

@@ -22,7 +22,7 @@ from mini_engine.show.markup import (
 from mini_engine.trace import StepRecord
 
 SHOWN = 22  # characters of a block's text
-WIDTH = "width:104px;min-width:104px;height:58px;vertical-align:top;"
+WIDTH = "width:116px;max-width:116px;height:58px;vertical-align:top;overflow-wrap:anywhere;"
 
 
 @dataclass
@@ -98,13 +98,14 @@ def cache_map(
     *,
     block_size: int,
     texts: Mapping[str, Sequence[str]],
-    per_row: int = 8,
+    per_row: int = 6,
 ) -> Figure:
     """All blocks with their names when `step` is over, and the free ones in the order of reuse.
 
     A name is shown as the letter of the request that wrote the block, the block's place in it, and
     its tokens: `texts` are the texts of each request's tokens, prompt and output. Blocks that
-    several tables hold are hatched, with their count.
+    several tables hold are hatched, with their count; free ones say at which place of the free list
+    they stand.
     """
     state = cache_state(records, step, block_size)
     short = letters(request_ids(records))
@@ -116,7 +117,7 @@ def cache_map(
         held_by = holders.get(block_id, [])
         name = _name(state, block_id, short, texts, block_size)
         number = tag("small", str(block_id), style="color:#555555")
-        who = "".join(escape(short[r]) for r in held_by) or f"free, reused {_nth(turn[block_id])}"
+        who = "".join(escape(short[r]) for r in held_by) or f"free, no. {turn[block_id]}"
         count = f" x{len(held_by)}" if len(held_by) > 1 else ""
         fill, extra = (tints[held_by[0]] if held_by else PAPER), WIDTH
         if len(held_by) > 1:
@@ -145,10 +146,6 @@ def _name(
     text = " ".join("".join(tokens).split())
     text = text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
     return f"{escape(short[request_id])}{index} {tag('i', escape(text))}"
-
-
-def _nth(place: int) -> str:
-    return "next" if place == 1 else f"no. {place}"
 
 
 def _order(state: CacheState) -> str:

@@ -64,7 +64,7 @@ def test_shared_blocks_show_all_holders_and_free_ones_their_turn() -> None:
     texts = {"A": ["a"] * 12, "B": ["b"] * 12}
     figure = show.cache_map(engine.trace, 0, block_size=4, texts=texts)
     assert "<b>AB</b> x2" in figure.html
-    assert "free, reused next" in figure.html
+    assert '<small style="color:#555555">4</small> <b>free, no. 1</b>' in figure.html
     assert "Free list, reused first: 4, 5." in figure.html
     assert "2 of them shared" in figure.sentence
 
