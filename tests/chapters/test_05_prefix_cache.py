@@ -144,7 +144,7 @@ def test_the_map_shows_free_blocks_that_can_still_be_found(chapter: Chapter) -> 
     held, free, named = (int(number) for number in sentence.groups())
     assert held + free == 18
     assert named > 0
-    assert "free, reused next" in shown
+    assert "free, no. 1" in shown
 
 
 def test_exercises_are_shown_not_started(chapter: Chapter) -> None:
