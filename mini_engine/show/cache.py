@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from mini_engine.show.blocks import HATCH
 from mini_engine.show.marks import request_ids
 from mini_engine.show.markup import (
-    LINE,
+    INK,
     PAPER,
     TINTS,
     Figure,
@@ -123,7 +123,7 @@ def cache_map(
         if len(held_by) > 1:
             extra += f"background:{HATCH.format(fill, PAPER)};"
         elif not held_by and block_id in state.content:
-            extra += f"border:1px dashed {LINE};"
+            extra += f"border:2px dashed {INK};"
         cells.append(cell(f"{number} {tag('b', who)}{count}<br/>{name}", fill=fill, extra=extra))
     rows = [cells[at : at + per_row] for at in range(0, len(cells), per_row)]
     sentence = _sentence(state, holders, step)
