@@ -15,6 +15,7 @@ from typing import Any
 
 from judge.api import Case, Check, Mistake
 from judge.compare import same
+from judge.wire import Raised
 
 Answers = Callable[[Mistake, Check, Sequence[Case]], list[Any]]
 
@@ -76,11 +77,15 @@ def _agrees(seen: Evidence, theirs: list[Any]) -> bool:
 
 def _passes(seen: Evidence, theirs: list[Any]) -> bool:
     triples = zip(seen.cases, _normal(seen, seen.expected), _normal(seen, theirs), strict=True)
-    return all(seen.check.compare(case, want, have) is None for case, want, have in triples)
+    return all(
+        not isinstance(have, Raised) and seen.check.compare(case, want, have) is None
+        for case, want, have in triples
+    )
 
 
 def _normal(seen: Evidence, answers: list[Any]) -> list[Any]:
     normalize = seen.check.normalize
     if normalize is None:
         return answers
-    return [normalize(case, answer) for case, answer in zip(seen.cases, answers, strict=True)]
+    pairs = zip(seen.cases, answers, strict=True)
+    return [a if isinstance(a, Raised) else normalize(case, a) for case, a in pairs]

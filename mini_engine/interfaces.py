@@ -93,7 +93,11 @@ class BlockPool(Protocol):
 
 
 class PrefixCache(Protocol):
-    """Gives requests their blocks, names full ones and finds them again; sits on a BlockPool."""
+    """Gives requests their blocks, names full ones and finds them again; sits on a BlockPool.
+
+    Made with `(pool, block_size, enabled=...)`. Everything here is called by scheduler or engine;
+    a `check_invariants(requests)` beside it is optional, and debug mode calls it after each step.
+    """
 
     pool: BlockPool
 
@@ -125,6 +129,9 @@ class PrefixCache(Protocol):
 
     def take_back_names(self, request: Request | None = None) -> None:
         """Remove the names given since `begin_step`, to one request or to all."""
+
+    def is_named(self, block_id: int) -> bool:
+        """Whether a lookup may return the block; debug mode poisons free blocks without a name."""
 
     def reset(self) -> bool:
         """Forget all names. Refuses (False, nothing changes) while any block is in use."""

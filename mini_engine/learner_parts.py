@@ -46,6 +46,7 @@ LEARNER_PARTS = (
     LearnerPart("batching.py", "build_batch", "build_batch"),
     LearnerPart("batching.py", "varlen_attention", "attention", f"{ADAPTERS}:varlen_attention"),
     LearnerPart("scheduler.py", "Scheduler", "scheduler"),
+    LearnerPart("prefix_cache.py", "PrefixCache", "prefix_cache"),
 )
 
 

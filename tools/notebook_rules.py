@@ -15,6 +15,7 @@ from typing import Any
 
 Notebook = dict[str, Any]
 Cell = dict[str, Any]
+Limits = tuple[int, int]
 Rule = Callable[[Notebook, Path], Iterator[str]]
 
 CELLS = (25, 45)
@@ -22,6 +23,9 @@ WORDS = (1200, 2500)
 WALKTHROUGH = re.compile(r"^(08|09)_")  # guided readings of vLLM and SGLang
 WALKTHROUGH_CELLS = (25, 70)
 WALKTHROUGH_WORDS = (1200, 5000)
+RECAP = re.compile(r"^\d\db_")  # a page between two chapters, which repeats and teaches nothing new
+RECAP_CELLS = (12, 30)
+RECAP_WORDS = (300, 1200)
 CODE_LINES = 12
 MEDIAN_CODE_LINES = 8
 MAX_BYTES = 300 * 1024
@@ -80,16 +84,23 @@ def count_words(notebook: Notebook) -> int:
     return total
 
 
+def _limits(path: Path, usual: Limits, walkthrough: Limits, recap: Limits) -> Limits:
+    """Which of three limits is meant for a notebook of that name."""
+    if RECAP.match(path.name):
+        return recap
+    return walkthrough if WALKTHROUGH.match(path.name) else usual
+
+
 def number_of_cells(notebook: Notebook, path: Path) -> Iterator[str]:
     """25 to 45 cells."""
-    low, high = WALKTHROUGH_CELLS if WALKTHROUGH.match(path.name) else CELLS
+    low, high = _limits(path, CELLS, WALKTHROUGH_CELLS, RECAP_CELLS)
     if not low <= len(notebook["cells"]) <= high:
         yield f"{len(notebook['cells'])} cells; a chapter has {low} to {high}"
 
 
 def number_of_words(notebook: Notebook, path: Path) -> Iterator[str]:
     """1,200 to 2,500 words."""
-    low, high = WALKTHROUGH_WORDS if WALKTHROUGH.match(path.name) else WORDS
+    low, high = _limits(path, WORDS, WALKTHROUGH_WORDS, RECAP_WORDS)
     words = count_words(notebook)
     if not low <= words <= high:
         yield f"{words} words; a chapter has {low} to {high}"

@@ -5,6 +5,7 @@ Nothing here computes a schedule: a figure shows what a run recorded, so a test 
 
 from mini_engine.show.batches import flat_batch, flat_rows
 from mini_engine.show.blocks import block_map
+from mini_engine.show.cache import cache_map
 from mini_engine.show.charts import line_chart
 from mini_engine.show.clock import timeline_by_time
 from mini_engine.show.journey import request_map
@@ -17,6 +18,7 @@ from mini_engine.show.widgets import choice_slider, step_slider
 __all__ = [
     "Figure",
     "block_map",
+    "cache_map",
     "choice_slider",
     "flat_batch",
     "flat_rows",

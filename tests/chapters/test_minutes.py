@@ -9,7 +9,7 @@ import pytest
 from judge.exercises import EXERCISES
 from tests.chapters.chapter import ROOT, Chapter
 
-NAMES = sorted(path.name for path in (ROOT / "chapters").glob("*.ipynb"))
+NAMES = sorted(path.name for path in (ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))
 INTRO = re.compile(
     r"It takes about (\d+) minutes: (\d+) to read and run, (\d+) for "
     r"(two|three|four|five) exercises"

@@ -21,6 +21,7 @@ from judge.selftest import (
     diagnosis_of,
 )
 
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
 each = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.id)
 
 
@@ -86,10 +87,12 @@ def test_the_stub_has_the_signatures_of_the_reference(exercise: Exercise) -> Non
             pairs = [(getattr(reference, name), getattr(stub, name)) for name in methods]
         for theirs, ours in pairs:
             want, have = inspect.signature(theirs), inspect.signature(ours)
-            assert list(want.parameters) == list(have.parameters), symbol
-            for name, parameter in want.parameters.items():
-                assert parameter.kind == have.parameters[name].kind
-                assert parameter.default == have.parameters[name].default
+            extra = list(want.parameters)[len(have.parameters) :]  # for tests of the reference
+            assert all(want.parameters[name].kind is KEYWORD for name in extra)
+            assert list(have.parameters) + extra == list(want.parameters), symbol
+            for name, parameter in have.parameters.items():
+                assert parameter.kind == want.parameters[name].kind
+                assert parameter.default == want.parameters[name].default
 
 
 @each

@@ -184,6 +184,15 @@ def test_walkthroughs_may_be_longer(tmp_path: Path) -> None:
     assert complaints(notebook, tmp_path, "08_reading_vllm.ipynb") == []
 
 
+def test_a_recap_may_be_shorter(tmp_path: Path) -> None:
+    notebook = good()
+    notebook["cells"] = notebook["cells"][:15]
+    assert complaints(notebook, tmp_path, "05b_recap.ipynb") == []
+    assert len(complaints(notebook, tmp_path, "05_recap.ipynb")) > 0
+    text(notebook, 1, "word " * 1200)
+    assert complaints(notebook, tmp_path, "05b_recap.ipynb") != []
+
+
 def test_fix_repairs_what_needs_no_judgement(tmp_path: Path) -> None:
     notebook = good()
     notebook["metadata"].update(widgets={}, kernelspec={"name": "mine"})
