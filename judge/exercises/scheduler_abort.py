@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 from judge import engine_checks
 from judge.api import Case, Details, Mistake
@@ -118,7 +119,10 @@ EXERCISE = Details(
         contract("sharing", "what others hold stays theirs", sharing),
         contract("failing", "after a failed step nothing of it counts", failing),
         contract("random", "random aborts and failures", anything),
-        contract("tight", "the same in a pool that is too small (needs preemption)", tight),
+        replace(
+            contract("tight", "the same in a pool that is too small (needs preemption)", tight),
+            last=True,
+        ),
         vllm_schedule("10_aborts"),
         *engine_checks.control_plane_checks(),
         engine_checks.tiny_check(aborts=True),
