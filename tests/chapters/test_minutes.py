@@ -15,7 +15,7 @@ INTRO = re.compile(
     r"(two|three|four|five) exercises"
 )
 WORDS = {2: "two", 3: "three", 4: "four", 5: "five"}
-HOURS = {5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten", 11: "eleven"}
+HOURS = dict(enumerate("ten eleven twelve thirteen fourteen fifteen sixteen".split(), start=10))
 
 
 def announced(prose: str, exercise: str) -> list[int]:
