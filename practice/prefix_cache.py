@@ -35,10 +35,12 @@ def block_names(
         all tokens from the start up to the end of the block are equal, and
         the salts are equal. No salt (None) is another salt than the empty string.
 
-    What a name is, is up to you: anything that can be compared with == and be the key of a dict.
-    "Only if" is meant strictly. Python's hash() won't do as a name: two different numbers can have
-    one hash (hash(5) == hash(5 + 2**61 - 1), and the judge builds such tokens). A digest of hashlib
-    (SHA-256) will do, or a value that holds all of it.
+    What a name is, is up to you: anything that can be compared with == and be the key of a dict,
+    and that has the same small size for every block. A digest of hashlib (SHA-256) will do. A tuple
+    that holds its parent, (parent, tokens), won't: it holds all tuples before it, and every
+    comparison and every hash reads them all. Nor will Python's hash(), since "only if" is meant
+    strictly: two different numbers can have one hash (hash(5) == hash(5 + 2**61 - 1), and the judge
+    builds such tokens).
 
     The tokens of a block that is not full have no name. Example: 10 tokens in blocks of 4 have 2
     names; token_ids is not changed.
@@ -76,8 +78,9 @@ def longest_hit(
     to sample the next. A whole block is left if the hit would cover everything.
 
     Changes nothing. Beware: blocks_of may be a defaultdict, where reading blocks_of[name] of an
-    unknown name adds it. Names may be equal without being the same object, and different with the
-    same hash; compare them as a dict does. Stop at the first unknown name: the list may be long.
+    unknown name raises no KeyError but adds it, with an empty list. Names may be equal without
+    being the same object, and different with the same hash; compare them as a dict does. Stop at
+    the first unknown name: the list may be long.
     """
     raise ExerciseNotStarted("longest_hit")
 
