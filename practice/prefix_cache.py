@@ -105,10 +105,20 @@ class PrefixCache:
                         else reads them; keep there what you don't want to compute again
     A request_id may come again when its request has ended.
 
-    A step of the engine makes these calls: begin_step(); grow(r, n) for running requests, perhaps
-    release(victim); then for each newcomer hit = lookup(r), admit(r, hit), grow(r, n). Then the
-    model writes the keys and values of the step. Requests that ended are released after that. If
-    the model fails, take_back_names() comes first and then release(r) for all requests of the step.
+    A name is young from the grow that gives it to the next begin_step: the model may still fail to
+    write what it promises.
+
+    A step of the engine makes these calls, in this order:
+        begin_step()
+        can_grow(r, n), then grow(r, n), for each running request r. While can_grow says no, the
+            scheduler ends a victim's turn: release(victim). Under the policy "priority" the victim
+            may have grown in this very step; then take_back_names(victim) comes before the release
+        hit = lookup(r), admit(r, hit), grow(r, n), for each newcomer. Whether it fits is found out
+            by the scheduler before admit, from the hit, pool.num_free and the holders of the hit's
+            blocks; nobody asks can_grow here
+    Then the model writes the keys and values of the step. Requests that ended are released after
+    that. If the model fails, take_back_names() comes first, and then release(r) for all requests of
+    the step.
 
     A block loses its name only when it is handed out again, is taken back, or by reset(). Free
     blocks with a name can still be hit. At most one name per block: the tables you keep must not
@@ -143,7 +153,10 @@ class PrefixCache:
         raise ExerciseNotStarted("PrefixCache.admit")
 
     def can_grow(self, request: Request, num_tokens: int) -> bool:
-        """Whether `grow` would find the free blocks that it needs. Changes nothing."""
+        """Whether `grow` would find the free blocks that it needs. Changes nothing.
+
+        Called for running requests, just before grow; grow may be called without it.
+        """
         raise ExerciseNotStarted("PrefixCache.can_grow")
 
     def grow(self, request: Request, num_tokens: int) -> None:
@@ -175,7 +188,9 @@ class PrefixCache:
     def take_back_names(self, request: Request | None = None) -> None:
         """Remove the young names, those given since `begin_step`: the request's, or all.
 
-        Their blocks stay where they are. The engine then releases the requests concerned.
+        Called with a request before the release of a victim that grew in this step, and without one
+        when the model has failed. Blocks stay where they are, and a name that other blocks have,
+        too, stays with those. The engine then releases the requests concerned.
         """
         raise ExerciseNotStarted("PrefixCache.take_back_names")
 
