@@ -92,7 +92,8 @@ def _load(setup: Any, torch: bool) -> tuple[dict[str, Any], dict[str, Any]]:
         if missing:
             return {"missing": missing}, {}
         parts |= {symbol: getattr(module, symbol) for symbol in setup["symbols"]}
-    answer = {"ready": True, "cuda": _has_cuda() if torch else False}
+    homes = {symbol: getattr(parts[symbol], "__module__", None) for symbol in setup["symbols"]}
+    answer = {"ready": True, "cuda": _has_cuda() if torch else False, "homes": homes}
     return answer | ({"torch_s": torch_s} if torch_s else {}), parts
 
 

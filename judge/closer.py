@@ -39,7 +39,7 @@ def debug(exercise: Exercise, folder: practice.Folder, options: Options, reporte
     if found.case is None:
         reporter.line(f"{check.name} passes with seed {options.seed}; this is its first case")
     reporter.line(f"case {found.case_number} of {check.name}, seed {options.seed}: {case.label}")
-    for line in python_lines(check, case):
+    for line in case_lines(check, case):
         reporter.line(f"  {line}")
     reporter.line("from here on your code prints; breakpoint() in it stops here, Ctrl-C ends it")
     source = learner_source(exercise, folder.path / exercise.file)
@@ -80,10 +80,12 @@ def debug(exercise: Exercise, folder: practice.Folder, options: Options, reporte
 
 def unsaid(lines: list[str], check: Check, case: Case) -> list[str]:
     """Lines of a verdict without the case itself, which stands above the code's output."""
-    said = python_lines(check, case)
+    said = case_lines(check, case)
     found = []
     for line in lines:
         if line.endswith(case.label) or any(line.startswith(f"{call}  -> ") for call in said):
+            continue
+        if check.script is not None and line.startswith("  ... "):  # nothing is left out above
             continue
         line = line.removeprefix(f"{case.label}: ")
         if line not in said:
@@ -138,6 +140,11 @@ def python_lines(check: Check, case: Case) -> list[str]:
     if check.execute == "judge.execute:call_script":
         return compare.script_lines(case.payload)
     return []
+
+
+def case_lines(check: Check, case: Case) -> list[str]:
+    """The whole case to read: `python_lines`, or what the exercise itself writes of it."""
+    return list(check.script(case)) if check.script is not None else python_lines(check, case)
 
 
 def header(

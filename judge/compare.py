@@ -104,6 +104,11 @@ def value_lines(expected: Any, got: Any) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def counted(number: int, noun: str) -> str:
+    """ "1 block", "2 blocks": for nouns that take an s."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def type_name(value: Any) -> str:
     if isinstance(value, Foreign):
         return value.type_name

@@ -178,7 +178,9 @@ class Grader:
         worker.forget_output()
         worker.ask(check.execute, cases[0].payload)  # runs while the reference runs
         expected, seconds = self._expected(check, cases)
-        self._note_torch(worker.ready())  # importing has its own limit
+        info = worker.ready()  # importing has its own limit
+        self._note_torch(info)
+        self._note_reference(info)
         allowance = _allowance(check, seconds)
         worst: CheckResult | None = None
         answers: list[Any] = []
@@ -221,6 +223,19 @@ class Grader:
                 f"{self.source.file.name} loads torch when it is imported: {seconds:.1f} s of this "
                 "run; this exercise needs no torch, so import it inside the functions that do"
             )
+
+    def _note_reference(self, info: Mapping[str, Any]) -> None:
+        """What the file only imports from the engine is graded, but is nobody's solution."""
+        homes = info.get("homes")
+        if self.source.file is None or not isinstance(homes, dict):
+            return
+        for symbol in self.exercise.symbols:
+            if homes.get(symbol) == self.exercise.reference:
+                kind = "class" if symbol[:1].isupper() else "function"
+                note = (f"{symbol} in {self.source.file.name} is the reference's own {kind}, "
+                        f"imported from {self.exercise.reference}")  # fmt: skip
+                if note not in self.notes:
+                    self.notes.append(note)
 
     def _expected(self, check: Check, cases: Sequence[Case]) -> tuple[list[Any], float]:
         """What the reference answers, and how long it took (0 if it was known already)."""

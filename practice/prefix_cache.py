@@ -35,10 +35,12 @@ def block_names(
         all tokens from the start up to the end of the block are equal, and
         the salts are equal. No salt (None) is another salt than the empty string.
 
-    What a name is, is up to you: anything that can be compared with == and be the key of a dict.
-    "Only if" is meant strictly. Python's hash() won't do as a name: two different numbers can have
-    one hash (hash(5) == hash(5 + 2**61 - 1), and the judge builds such tokens). A digest of hashlib
-    (SHA-256) will do, or a value that holds all of it.
+    What a name is, is up to you: anything that can be compared with == and be the key of a dict,
+    and that has the same small size for every block. A digest of hashlib (SHA-256) will do. A tuple
+    that holds its parent, (parent, tokens), won't: it holds all tuples before it, and every
+    comparison and every hash reads them all. Nor will Python's hash(), since "only if" is meant
+    strictly: two different numbers can have one hash (hash(5) == hash(5 + 2**61 - 1), and the judge
+    builds such tokens).
 
     The tokens of a block that is not full have no name. Example: 10 tokens in blocks of 4 have 2
     names; token_ids is not changed.
@@ -76,8 +78,9 @@ def longest_hit(
     to sample the next. A whole block is left if the hit would cover everything.
 
     Changes nothing. Beware: blocks_of may be a defaultdict, where reading blocks_of[name] of an
-    unknown name adds it. Names may be equal without being the same object, and different with the
-    same hash; compare them as a dict does. Stop at the first unknown name: the list may be long.
+    unknown name raises no KeyError but adds it, with an empty list. Names may be equal without
+    being the same object, and different with the same hash; compare them as a dict does. Stop at
+    the first unknown name: the list may be long.
     """
     raise ExerciseNotStarted("longest_hit")
 
@@ -102,10 +105,20 @@ class PrefixCache:
                         else reads them; keep there what you don't want to compute again
     A request_id may come again when its request has ended.
 
-    A step of the engine makes these calls: begin_step(); grow(r, n) for running requests, perhaps
-    release(victim); then for each newcomer hit = lookup(r), admit(r, hit), grow(r, n). Then the
-    model writes the keys and values of the step. Requests that ended are released after that. If
-    the model fails, take_back_names() comes first and then release(r) for all requests of the step.
+    A name is young from the grow that gives it to the next begin_step: the model may still fail to
+    write what it promises.
+
+    A step of the engine makes these calls, in this order:
+        begin_step()
+        can_grow(r, n), then grow(r, n), for each running request r. While can_grow says no, the
+            scheduler ends a victim's turn: release(victim). Under the policy "priority" the victim
+            may have grown in this very step; then take_back_names(victim) comes before the release
+        hit = lookup(r), admit(r, hit), grow(r, n), for each newcomer. Whether it fits is found out
+            by the scheduler before admit, from the hit, pool.num_free and the holders of the hit's
+            blocks; nobody asks can_grow here
+    Then the model writes the keys and values of the step. Requests that ended are released after
+    that. If the model fails, take_back_names() comes first, and then release(r) for all requests of
+    the step.
 
     A block loses its name only when it is handed out again, is taken back, or by reset(). Free
     blocks with a name can still be hit. At most one name per block: the tables you keep must not
@@ -140,7 +153,10 @@ class PrefixCache:
         raise ExerciseNotStarted("PrefixCache.admit")
 
     def can_grow(self, request: Request, num_tokens: int) -> bool:
-        """Whether `grow` would find the free blocks that it needs. Changes nothing."""
+        """Whether `grow` would find the free blocks that it needs. Changes nothing.
+
+        Called for running requests, just before grow; grow may be called without it.
+        """
         raise ExerciseNotStarted("PrefixCache.can_grow")
 
     def grow(self, request: Request, num_tokens: int) -> None:
@@ -172,7 +188,9 @@ class PrefixCache:
     def take_back_names(self, request: Request | None = None) -> None:
         """Remove the young names, those given since `begin_step`: the request's, or all.
 
-        Their blocks stay where they are. The engine then releases the requests concerned.
+        Called with a request before the release of a victim that grew in this step, and without one
+        when the model has failed. Blocks stay where they are, and a name that other blocks have,
+        too, stays with those. The engine then releases the requests concerned.
         """
         raise ExerciseNotStarted("PrefixCache.take_back_names")
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from judge import compare
 from judge.api import Case, Check, Details, Difference, Mistake
 
 RUN = "judge.exercises.prefix_cache_run:hits"
+COLD = "same_hash({!r})"  # as `ColdName` shows itself
 Known = list[list[Any]]  # [[name, [blocks]], ...]
 
 
 def case(
     names: Sequence[str], num_tokens: int, size: int, known: Known, *, cold: bool = False
 ) -> Case:
-    table = ", ".join(f"{name!r}: {blocks}" for name, blocks in known)
-    label = f"longest_hit({list(names)}, {num_tokens}, {size}, {{{table}}})"
-    label = label if len(label) <= 300 else f"{label[:296]} ..."
+    shown: Callable[[str], str] = COLD.format if cold else repr
+    table = ", ".join(f"{shown(name)}: {blocks}" for name, blocks in known)
+    asked = ", ".join(map(shown, names))
+    label = f"longest_hit([{asked}], {num_tokens}, {size}, defaultdict(list, {{{table}}}))"
+    label = label if len(label) <= 400 else f"{label[:396]} ..."
     payload = {"names": list(names), "num_tokens": num_tokens, "block_size": size, "known": known,
                "cold": cold}  # fmt: skip
     return Case(label, payload)
@@ -105,7 +108,10 @@ def long_lists(rng: random.Random) -> Sequence[Case]:
 
 def hit(case: Case, expected: Any, got: Any) -> Difference | None:
     if not compare.same(expected["value"], got["value"]):
-        found = compare.error_or_wrong(expected["value"], got["value"], (case.label,))
+        place = [case.label]
+        if case.payload["cold"]:
+            place.append("same_hash('n0') is a name: all of these have one hash(), == tells them")
+        found = compare.error_or_wrong(expected["value"], got["value"], tuple(place))
         return Difference((*found.lines, *_why(case, expected["value"], got["value"])),
                           found.status, found.frames)  # fmt: skip
     if got["changed"]:
@@ -119,9 +125,13 @@ def _why(case: Case, want: list[int], have: Any) -> list[str]:
         return []
     size, total = case.payload["block_size"], case.payload["num_tokens"]
     if len(have) * size >= total:
-        return [f"{len(have)} blocks of {size} cover all {total} tokens; one must be left"]
+        blocks, tokens = compare.counted(len(have), "block"), compare.counted(total, "token")
+        verb = "covers" if len(have) == 1 else "cover"
+        return [f"{blocks} of {size} {verb} all of {tokens}; one must be left"]
     if len(have) > len(want) < len(case.payload["names"]):
-        return [f"the name {case.payload['names'][len(want)]!r} ends the hit"]
+        name = case.payload["names"][len(want)]
+        shown = COLD.format(name) if case.payload["cold"] else repr(name)
+        return [f"the name {shown} ends the hit"]
     return []
 
 
@@ -135,7 +145,8 @@ def stops(case: Case, expected: Any, got: Any) -> Difference | None:
     most = expected["asked"]
     if got["asked"] <= most:
         return None
-    line = f"{got['asked']} names were looked up, {most} are enough to know the hit"
+    names = "1 name was" if got["asked"] == 1 else f"{got['asked']} names were"
+    line = f"{names} looked up, {most} {'is' if most == 1 else 'are'} enough to know the hit"
     return Difference((case.label, line))
 
 
@@ -179,6 +190,7 @@ EXERCISE = Details(
             ("all blocks of a name are returned", "all_blocks"),
             ("asking for an unknown name adds it to blocks_of", "adds_names"),
             ("an unknown name raises KeyError", "key_error"),
+            ("KeyError is waited for, which a defaultdict doesn't raise", "waits_for_key_error"),
             ("names are compared by their hash", "by_hash"),
             ("the block is taken out of blocks_of", "takes_out"),
             ("the number of tokens is returned, not the blocks", "counts_tokens"),

@@ -8,12 +8,16 @@ from typing import Any
 
 from judge import compare
 from judge.api import Case, Check, Details, Difference, Mistake
+from judge.wire import Raised
 
 CLASSES = "judge.exercises.prefix_cache_run:name_classes"
 READS = "judge.exercises.prefix_cache_run:reads_per_token"
+ROOM = "judge.exercises.prefix_cache_run:room_of_names"
+LONG = "judge.exercises.prefix_cache_run:found_again"
 MOST_READS = 4.0  # a copy of the list, and each block sliced once or twice
 PRIME = 2**61 - 1  # Python's hash of an int is taken modulo this number
-SLOW = "every name is built from the whole prefix, not from its parent"
+MOST_ROOM = 4  # times the room of the first name; an int of a digest may be a few bytes longer
+SLOW = "the whole prefix is read for every block"
 Prompt = list[Any]  # [token ids, block size, salt]
 
 
@@ -87,6 +91,8 @@ def look_alikes(rng: random.Random) -> Sequence[Case]:
              ([a + 256, b, c, d], 4, None)),
         case("tokens that are equal modulo 65536", ([a, b, c, d], 4, None),
              ([a, b + 65536, c, d], 4, None)),
+        case("tokens that are equal modulo 2**32", ([a, b, c, d], 4, None),
+             ([a, b, c + 2**32, d], 4, None)),
         case("a salt of digits beside the first token", ([b, c, d, a], 4, str(a)),
              ([10 * a + b, c, d, a], 4, "")),
     ]  # fmt: skip
@@ -139,6 +145,11 @@ def long_prompts(rng: random.Random) -> Sequence[Case]:
     ]  # fmt: skip
 
 
+def roomy_prompts(rng: random.Random) -> Sequence[Case]:
+    payload = {"count": 2000, "block_size": 4, "seed": rng.randrange(10**6)}
+    return [Case("2,000 tokens in blocks of 4", payload)]
+
+
 def longest_prompt(rng: random.Random) -> Sequence[Case]:
     payload = {"count": 80_000, "block_size": 4, "seed": rng.randrange(10**6)}
     return [Case("80,000 tokens in blocks of 4", payload, {"if_timeout": SLOW})]
@@ -155,10 +166,10 @@ def same_classes(case: Case, expected: Any, got: Any) -> Difference | None:
         if not isinstance(names, list) or not isinstance(found, list):
             if compare.same(names, found):
                 continue
-            return compare.error_or_wrong(names, found, place)
+            return _no_list(names, found, place)
         if len(names) != len(found):
-            lines = (f"expected {len(names)} names, one per full block, got {len(found)}",)
-            return Difference((*place, *lines))
+            count = compare.counted(len(names), "name")
+            return Difference((*place, f"expected {count}, one per full block, got {len(found)}"))
         for block, (mine, yours) in enumerate(zip(names, found, strict=True)):
             here = (number, block)
             wanted, met = numbers.get(mine), theirs.get(yours)
@@ -170,6 +181,22 @@ def same_classes(case: Case, expected: Any, got: Any) -> Difference | None:
         if have["changed"]:
             return Difference((*place, "the names are right, but the call changed token_ids"))
     return None
+
+
+def _no_list(names: Any, found: Any, place: tuple[str, ...]) -> Difference:
+    """An exception on one side, or no list; the judge's own numbers for names are not shown."""
+    if isinstance(names, Raised):
+        if not isinstance(found, list):
+            return compare.error_or_wrong(names, found, place)
+        returned = f"a list of {compare.counted(len(found), 'name')}"
+        return Difference((*place, f"expected {names.type_name}, but it returned {returned}"))
+    wanted = f"a list of {compare.counted(len(names), 'name')}"
+    if isinstance(found, Raised):
+        lines = (*place, f"expected {wanted}, but it raised {compare.show(found)}")
+        return Difference((*lines, *compare.about_raised(found)), "error", found.frames)
+    line = f"expected {wanted}, got a {compare.type_name(found)}: {compare.show(found, 80)}"
+    none = ("None is what a function without a return gives",) if found is None else ()
+    return Difference((*place, line, *none))
 
 
 def _prompts(case: Case, last: int) -> list[str]:
@@ -208,6 +235,38 @@ def few_reads(case: Case, expected: Any, got: Any) -> Difference | None:
     return None
 
 
+def steady(case: Case, answer: Any) -> Any:
+    """How large a name is is free to choose, as long as it does not grow with the position."""
+    return {"names": answer["names"], "grows": answer["last"] > MOST_ROOM * answer["first"]}
+
+
+def same_room(case: Case, expected: Any, got: Any) -> Difference | None:
+    if not compare.same(expected["names"], got["names"]):
+        lines = (case.label, "the number of names:")
+        return compare.error_or_wrong(expected["names"], got["names"], lines)
+    if got["grows"]:
+        return Difference((
+            case.label,
+            f"the last name takes more than {MOST_ROOM} times the room of the first",
+            "a name that holds its parent holds the whole prefix: comparing and hashing it reads",
+            "all of that each time; take a digest, which stands for the parent in a few bytes",
+        ))  # fmt: skip
+    return None
+
+
+def usable(case: Case, expected: Any, got: Any) -> Difference | None:
+    """The reads, and the names as keys of a dict, asked for by those of a second call."""
+    problem = few_reads(case, expected, got)
+    if problem is None and not compare.same(expected["found"], got["found"]):
+        lines = (case.label, "all names in a dict; how many of a second call's names are in it:")
+        return compare.error_or_wrong(expected["found"], got["found"], lines)
+    return problem
+
+
+def linear_and_found(case: Case, answer: Any) -> Any:
+    return {**linear(case, answer), "found": answer["found"]}
+
+
 def _check(name: str, title: str, cases: Any) -> Check:
     return Check(name, title, CLASSES, cases, same_classes)
 
@@ -223,17 +282,20 @@ EXERCISE = Details(
         _check("refuses", "a block size below 1 is a ValueError", refused),
         Check("reads", "each token is read a few times at most", READS, long_prompts, few_reads,
               normalize=linear),
-        Check("long", "a long prompt in little time", READS, longest_prompt, few_reads,
-              normalize=linear, last=True, limit_s=3.0),
+        Check("size", "a name is as small far behind as at the start", ROOM, roomy_prompts,
+              same_room, normalize=steady),
+        Check("long", "a long prompt is named, and found again in a dict, in little time", LONG,
+              longest_prompt, usable, normalize=linear_and_found, last=True),
     ),
     hints=(
         "Two prompts hold the same four tokens in their second block, and differ in the first. May "
         "the second block be shared? What must a name know about the blocks before, and in what "
         "short form could it know it?",
         "The parent's name already stands for everything before the block, the salt included. So "
-        "(parent's name, own tokens, salt) is enough, and its size does not grow with the position "
-        "if the name is a digest. What goes into a digest must be unambiguous: where one number "
-        "ends and the next begins, and None apart from the empty string.",
+        "a digest of (parent's name, own tokens, salt) is enough: it has the same size for every "
+        "block, and the tuple itself would hold all tuples before it. What goes into a digest must "
+        "be unambiguous: where one number ends and the next begins, and None apart from the empty "
+        "string.",
         "refuse a block size below 1\n"
         "the first block's parent is something fixed\n"
         "go over the ends of the full blocks, in steps of the block size:\n"
@@ -257,12 +319,15 @@ EXERCISE = Details(
             ("numbers are joined without a separator", "joined"),
             ("tokens are cut to 8 bits", "eight_bits"),
             ("tokens are cut to 16 bits", "sixteen_bits"),
+            ("tokens are cut to 32 bits", "thirty_two_bits"),
+            ("tokens are packed into 4 bytes, so 2**32 and more do not fit", "four_bytes"),
             ("hash() is taken for a name", "python_hash"),
             ("equal blocks of two calls get different names", "fresh"),
             ("token_ids is changed", "eats"),
             ("a negative block size is not refused", "negative_size"),
             ("a block size of 0 raises Python's own ZeroDivisionError", "zero_division"),
             (SLOW, "whole_prefix"),
+            ("a name holds its parent, and with it the whole prefix", "nested"),
         )
     ),
 )  # fmt: skip

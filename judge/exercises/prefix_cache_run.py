@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import sys
+import types
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
@@ -10,6 +13,8 @@ from typing import Any
 from judge.api import Context
 from judge.execute import attempt
 from judge.wire import Raised
+
+CODE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 
 
 class CountingList(list[int]):
@@ -55,11 +60,55 @@ def reads_per_token(parts: Mapping[str, Any], payload: Any, context: Context) ->
 
     payload: "count" tokens made from "seed", and the "block_size".
     """
-    rng = random.Random(payload["seed"])
-    tokens = CountingList(rng.randrange(50_000) for _ in range(payload["count"]))
+    tokens = CountingList(_long_tokens(payload))
     names = attempt(parts["block_names"], tokens, payload["block_size"])
-    number = len(names) if type(names) is list else names
-    return {"names": number, "reads": tokens.reads / payload["count"]}
+    return {"names": _number(names), "reads": tokens.reads / payload["count"]}
+
+
+def found_again(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
+    """As `reads_per_token`, and "found": how many names a second call has in common with it."""
+    answer = reads_per_token(parts, payload, context)
+    first, second = (
+        attempt(parts["block_names"], _long_tokens(payload), payload["block_size"])
+        for _ in range(2)
+    )
+    return {**answer, "found": attempt(_common, first, second)}
+
+
+def _common(first: list[Hashable], second: list[Hashable]) -> int:
+    known = dict.fromkeys(first)
+    return sum(name in known for name in second)
+
+
+def room_of_names(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
+    """{"names": their number, "first", "last": bytes that the first and the last name reach}."""
+    names = attempt(parts["block_names"], _long_tokens(payload), payload["block_size"])
+    ends = (names[0], names[-1]) if type(names) is list and names else (None, None)
+    return {"names": _number(names), "first": footprint(ends[0]), "last": footprint(ends[1])}
+
+
+def _long_tokens(payload: Any) -> list[int]:
+    rng = random.Random(payload["seed"])
+    return [rng.randrange(50_000) for _ in range(payload["count"])]
+
+
+def _number(names: Any) -> Any:
+    return len(names) if type(names) is list else names
+
+
+def footprint(*roots: Any) -> int:
+    """Bytes of everything that these objects keep alive; code is not counted."""
+    stack = list(roots)
+    seen: set[int] = set()
+    total = 0
+    while stack:
+        item = stack.pop()
+        if id(item) in seen or isinstance(item, CODE):
+            continue
+        seen.add(id(item))
+        total += sys.getsizeof(item)
+        stack += gc.get_referents(item)
+    return total
 
 
 class ColdName:
@@ -75,7 +124,7 @@ class ColdName:
         return isinstance(other, ColdName) and self.text == other.text
 
     def __repr__(self) -> str:
-        return f"name {self.text}"
+        return f"same_hash({self.text!r})"
 
 
 class AskedTable(defaultdict[Hashable, list[int]]):

@@ -9,7 +9,6 @@ A script is a list of calls, each a list that begins with its name:
 
 from __future__ import annotations
 
-import gc
 import sys
 import types
 from collections.abc import Callable, Mapping
@@ -18,11 +17,11 @@ from typing import Any
 from judge import wire
 from judge.api import Context
 from judge.execute import attempt
+from judge.exercises.prefix_cache_run import footprint as bytes_kept
 from judge.wire import Foreign, Raised
 from mini_engine.control.block_pool import BlockPool
 from mini_engine.control.request import Request
 
-CODE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 NO_HIT = Foreign("missing", "the lookup before it returned no list")
 
 
@@ -162,14 +161,4 @@ def serve_many(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
 def footprint(cache: Any) -> int:
     """Bytes of everything that the cache, or its module, keeps alive; code is not counted."""
     module = vars(sys.modules.get(type(cache).__module__, types.ModuleType("none")))
-    stack = [cache, *(value for name, value in module.items() if not name.startswith("__"))]
-    seen: set[int] = set()
-    total = 0
-    while stack:
-        item = stack.pop()
-        if id(item) in seen or isinstance(item, CODE):
-            continue
-        seen.add(id(item))
-        total += sys.getsizeof(item)
-        stack += gc.get_referents(item)
-    return total
+    return bytes_kept(cache, *(v for name, v in module.items() if not name.startswith("__")))

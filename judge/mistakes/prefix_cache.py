@@ -480,3 +480,126 @@ class KeepsTable(PlainCache):
         table: Any = list(request.block_table)
         super().release(request)
         request.block_table = table
+
+
+class NeverForgets(PlainCache):
+    """A new name replaces the old one in `name_of`, but the old one still leads to the block."""
+
+    def grow(self, request: Request, num_tokens: int) -> None:
+        request.block_table += self.pool.allocate(self.missing(request, num_tokens))
+        self.name_blocks(request, num_tokens // self.block_size)
+
+
+class NamedOnce(PlainCache):
+    """A block stands at most once under a name."""
+
+    def give(self, request: Request, block: int, name: Hashable) -> None:
+        if block not in self.blocks_of.setdefault(name, []):
+            self.blocks_of[name].append(block)
+        self.name_of[block] = name
+        self.young[block] = request.request_id
+
+
+class NeverForgetsOnce(NeverForgets, NamedOnce):
+    pass
+
+
+class AdmitCountsNone(PlainCache):
+    def admit(self, request: Request, hit: list[int]) -> None:
+        super().admit(request, hit)
+        request.num_named = 0
+
+
+class AdmitCountsNoneOnce(AdmitCountsNone, NamedOnce):
+    pass
+
+
+class ForgetsAll(PlainCache):
+    def forget(self, block: int) -> None:
+        self.blocks_of.pop(self.name_of.pop(block, None), None)
+
+
+class ForgetsAllOrFails(PlainCache):
+    """The second block of a name ends in a KeyError."""
+
+    def forget(self, block: int) -> None:
+        name = self.name_of.pop(block, None)
+        if name is not None:
+            del self.blocks_of[name]
+
+
+class OneTokenLate(PlainCache):
+    def grow(self, request: Request, num_tokens: int) -> None:
+        for block in self.pool.allocate(self.missing(request, num_tokens)):
+            self.forget(block)
+            request.block_table.append(block)
+        self.name_blocks(request, (num_tokens - 1) // self.block_size)
+
+
+class NamedByNextGrow(PlainCache):
+    """Each grow names the blocks that were full before it."""
+
+    def __init__(self, pool: BlockPool, block_size: int, *, enabled: bool = True) -> None:
+        super().__init__(pool, block_size, enabled=enabled)
+        self.goals: dict[str, int] = {}
+
+    def grow(self, request: Request, num_tokens: int) -> None:
+        before = self.goals.get(request.request_id, 0)
+        for block in self.pool.allocate(self.missing(request, num_tokens)):
+            self.forget(block)
+            request.block_table.append(block)
+        self.name_blocks(request, before // self.block_size)
+        self.goals[request.request_id] = num_tokens
+
+    def release(self, request: Request) -> None:
+        self.goals.pop(request.request_id, None)
+        super().release(request)
+
+
+class NamedByNextGrowRenames(NamedByNextGrow, RenamingCache):
+    pass
+
+
+class CeilCounts(PlainCache):
+    """Nothing names the block again when it is full."""
+
+    def grow(self, request: Request, num_tokens: int) -> None:
+        super().grow(request, num_tokens)
+        self.name_blocks(request, -(-num_tokens // self.block_size))
+
+
+class SharesTwice(PlainCache):
+    def lookup(self, request: Request) -> list[int]:
+        hit = super().lookup(request)
+        for block in hit:
+            self.pool.share(block)
+        return hit
+
+
+class TakesAndLoses(PlainCache):
+    """The blocks taken before the error stand in no table."""
+
+    def grow(self, request: Request, num_tokens: int) -> None:
+        new = [self.pool.allocate(1)[0] for _ in range(self.missing(request, num_tokens))]
+        for block in new:
+            self.forget(block)
+        request.block_table += new
+        super().grow(request, num_tokens)
+
+
+class TakesThenForgets(PlainCache):
+    """The blocks taken before the error keep their names."""
+
+    def grow(self, request: Request, num_tokens: int) -> None:
+        held = len(request.block_table)
+        for _ in range(self.missing(request, num_tokens)):
+            request.block_table += self.pool.allocate(1)
+        for block in request.block_table[held:]:
+            self.forget(block)
+        super().grow(request, num_tokens)
+
+
+class TakesNoneForAll(PlainCache):
+    def take_back_names(self, request: Request | None = None) -> None:
+        if request is not None:
+            super().take_back_names(request)

@@ -81,6 +81,19 @@ def key_error(names: Names, num_tokens: int, block_size: int, blocks_of: Table) 
     return longest_hit(names, num_tokens, block_size, blocks_of)
 
 
+def waits_for_key_error(
+    names: Names, num_tokens: int, block_size: int, blocks_of: Table
+) -> list[int]:
+    hit = []
+    for name in names[: _bound(num_tokens, block_size)]:
+        try:
+            blocks = blocks_of[name]
+        except KeyError:
+            break
+        hit.append(blocks[0])  # IndexError: the defaultdict has made an empty list
+    return hit
+
+
 def by_hash(names: Names, num_tokens: int, block_size: int, blocks_of: Table) -> list[int]:
     hashes: dict[Hashable, list[int]] = {hash(name): ids for name, ids in blocks_of.items()}
     return longest_hit([hash(name) for name in names], num_tokens, block_size, hashes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -12,11 +13,12 @@ Name = Callable[[Any, int, tuple[int, ...], str | None], Any]
 
 
 def _chain(ids: Ids, size: int, salt: str | None, name: Name) -> list[Hashable]:
-    """Names made by `name(parent, index, own tokens, salt)`, with the reference's refusals."""
+    """Digests of `name(parent, index, own tokens, salt)`, with the reference's refusals."""
     names: list[Hashable] = []
     for index in range(len(block_names(ids, size, salt))):
         own = tuple(ids[index * size : (index + 1) * size])
-        names.append(name(names[-1] if names else None, index, own, salt))
+        content = name(names[-1] if names else None, index, own, salt)
+        names.append(hashlib.sha256(repr(content).encode("utf-8", "surrogatepass")).digest())
     return names
 
 
@@ -52,8 +54,11 @@ def position(token_ids: Ids, block_size: int, salt: str | None = None) -> list[H
 
 
 def one_back(token_ids: Ids, block_size: int, salt: str | None = None) -> list[Hashable]:
+    before: list[Any] = [None]
+
     def name(parent: Any, index: int, own: tuple[int, ...], salt: str | None) -> Any:
-        return (parent[1] if parent else None, own, salt)
+        before.append(own)
+        return (before[-2], own, salt)
 
     return _chain(token_ids, block_size, salt, name)
 
@@ -99,6 +104,17 @@ def sixteen_bits(token_ids: Ids, block_size: int, salt: str | None = None) -> li
     return block_names([token % 65536 for token in token_ids], block_size, salt)
 
 
+def thirty_two_bits(token_ids: Ids, block_size: int, salt: str | None = None) -> list[Hashable]:
+    return block_names([token % 2**32 for token in token_ids], block_size, salt)
+
+
+def four_bytes(token_ids: Ids, block_size: int, salt: str | None = None) -> list[Hashable]:
+    names = block_names(token_ids, block_size, salt)
+    for token in token_ids[: len(names) * block_size]:
+        token.to_bytes(4, "little")
+    return names
+
+
 def python_hash(token_ids: Ids, block_size: int, salt: str | None = None) -> list[Hashable]:
     return _chain(
         token_ids, block_size, salt, lambda parent, index, own, salt: hash((parent, own, salt))
@@ -129,4 +145,13 @@ def whole_prefix(token_ids: Ids, block_size: int, salt: str | None = None) -> li
     names = block_names(token_ids, block_size, salt)
     for number in range(len(names)):
         token_ids[: (number + 1) * block_size]  # read, as a name of the whole prefix does
+    return names
+
+
+def nested(token_ids: Ids, block_size: int, salt: str | None = None) -> list[Hashable]:
+    """Right, but the size of a name, and the cost of comparing it, grow with its position."""
+    names: list[Hashable] = []
+    for index in range(len(block_names(token_ids, block_size, salt))):
+        own = tuple(token_ids[index * block_size : (index + 1) * block_size])
+        names.append((names[-1] if names else salt, own))
     return names

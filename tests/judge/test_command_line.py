@@ -18,6 +18,7 @@ from tests.judge.conftest import Checkout
 from tests.judge.test_robustness import gone
 
 POOL = "paged-kv.block-pool"
+CACHE = "prefix-cache.cache"
 RIGHT_CHUNKS = ROOT / "tests/alternatives/life.prefill-chunks/ranges.py"
 WRONG_POOL = ROOT / "tests/mutants" / POOL / "double_free_ignored.py"
 
@@ -170,6 +171,17 @@ def test_debug_names_the_mistake_and_shows_the_case_once(checkout: Checkout) -> 
     assert found.stdout.count("8 requests, 12 blocks of 4") == 1
     assert "the engine stopped in step 4: ValueError: block 0 is not in use" in found.stdout
     assert "schedules around step 4" in found.stdout
+
+
+def test_debug_shows_the_whole_script_of_calls(checkout: Checkout) -> None:
+    code = (ROOT / "tests/mutants" / CACHE / "first_to_last.py").read_text("utf-8")
+    (checkout.make_work() / "prefix_cache.py").write_text(code, encoding="utf-8")
+    found = checkout.run(CACHE, "--debug", "random", "--seed", "5")
+    above, _, below = found.stdout.partition("-- end of your code's output")
+    assert "more call" not in found.stdout
+    assert above.count("cache = PrefixCache(") == 1
+    assert above.count("cache.begin_step()") > 3
+    assert "<- call " in below
 
 
 def test_a_long_answer_is_shown_in_few_short_lines() -> None:

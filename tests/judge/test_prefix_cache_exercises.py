@@ -8,15 +8,18 @@ from typing import Any
 import pytest
 
 from judge import compare, wire
-from judge.api import Context
+from judge.api import Context, resolve
 from judge.exercises import find
+from judge.exercises.prefix_cache_run import room_of_names
 from judge.exercises.prefix_cache_script import drive, footprint, serve_many
 from judge.exercises.prefix_cache_scripts import Played
 from judge.mistakes.prefix_cache import PlainCache, RenamingCache
+from judge.wire import Raised
 from mini_engine.control.block_pool import BlockPool
 from mini_engine.control.prefix_cache import PrefixCache
 
 (CACHE,) = find("prefix-cache.cache")
+(NAMES,) = find("prefix-cache.names")
 RUNS = {"drive": drive, "serve_many": serve_many}
 SCRIPTED = [c for c in CACHE.details().checks if c.execute.partition(":")[2] in RUNS]
 
@@ -78,10 +81,40 @@ def test_an_error_ends_the_comparison_but_not_out_of_blocks() -> None:
     lack = next(case for case in cases if case.label.startswith("too few"))
     right = drive({"PrefixCache": PrefixCache}, lack.payload, Context())
     assert check.normalize is not None
-    assert check.normalize(lack, right) == right
+    assert len(check.normalize(lack, right)) == len(right)
     assert compare.find_raised(right, "OutOfBlocks") is not None
     wrong = check.normalize(lack, drive({"PrefixCache": Raises}, lack.payload, Context()))
     assert len(wrong) < len(right)
-    found = check.compare(lack, right, wrong)
+    found = check.compare(lack, check.normalize(lack, right), wrong)
     assert found is not None
     assert found.status == "error"
+
+
+def test_an_exception_of_block_names_is_told_without_the_numbers_of_the_judge() -> None:
+    check = next(check for check in NAMES.details().checks if check.name == "lengths")
+    case = check.cases(random.Random(0))[0]
+
+    def answer(names: Any) -> Any:
+        return [{"names": names, "changed": False}]
+
+    overflow, refusal = Raised(("OverflowError",), "too big"), Raised(("ValueError",), "0")
+    raises = check.compare(case, answer([3]), answer(overflow))
+    returns = check.compare(case, answer(refusal), answer([3, 4, 5]))
+    nothing = check.compare(case, answer([3, 4]), answer(None))
+    assert raises is not None
+    assert raises.lines[-1] == "expected a list of 1 name, but it raised OverflowError: too big"
+    assert raises.status == "error"
+    assert returns is not None
+    assert returns.lines[-1] == "expected ValueError, but it returned a list of 3 names"
+    assert nothing is not None
+    assert nothing.lines[-2] == "expected a list of 2 names, got a NoneType: None"
+
+
+@pytest.mark.parametrize(("name", "wrong"), [("nested", True), ("four_bytes", False)])
+def test_a_name_must_not_grow_with_its_position(name: str, wrong: bool) -> None:
+    check = next(check for check in NAMES.details().checks if check.name == "size")
+    part = resolve(f"judge.mistakes.prefix_cache_names:{name}")
+    (case,) = check.cases(random.Random(1))
+    answer = room_of_names({"block_names": part}, case.payload, Context())
+    assert check.normalize is not None
+    assert check.normalize(case, answer) == {"names": 500, "grows": wrong}

@@ -79,6 +79,15 @@ def test_torch_at_the_top_of_a_torch_free_file_is_a_note(tmp_path: Path) -> None
     assert grade(tmp_path, "def half(x): return x // 2\n", CHECK).notes == []
 
 
+def test_a_file_that_imports_the_reference_is_told_so(tmp_path: Path) -> None:
+    home = grade(tmp_path, "def half(x): return x // 2\n", CHECK).exercise.reference
+    result = grade(tmp_path, f"from {home} import half\n", CHECK)
+    assert result.status == "passed"
+    assert result.notes == [
+        f"half in toy_file.py is the reference's own function, imported from {home}"
+    ]
+
+
 def test_torch_where_it_is_needed_is_no_note(tmp_path: Path) -> None:
     needy = replace(CHECK, needs=("torch",), limit_s=30.0)
     assert grade(tmp_path, TORCH_AT_THE_TOP, needy).notes == []

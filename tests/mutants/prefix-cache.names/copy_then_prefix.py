@@ -1,4 +1,4 @@
-# mistake: every name is built from the whole prefix, not from its parent
+# mistake: the whole prefix is read for every block
 """Quadratic behind a copy, where no read of the argument shows it."""
 
 import hashlib

@@ -1,4 +1,4 @@
-# mistake: every name is built from the whole prefix, not from its parent
+# mistake: the whole prefix is read for every block
 """Right, and quadratic."""
 
 import hashlib

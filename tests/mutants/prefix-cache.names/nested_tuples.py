@@ -1,3 +1,4 @@
+# mistake: a name holds its parent, and with it the whole prefix
 """The value that holds all of it: (parent, tokens), the salt at the root."""
 
 
