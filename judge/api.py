@@ -84,7 +84,8 @@ class Check:
     The time limit is `limit_s`, or 20 times what the reference took if that is more: seconds of CPU
     time, or seconds asleep (see `allowance`). `look(case, expected, got, ask)`, where there is one,
     decides in the place of `compare` and may ask for further runs. `fingerprint(answer)` is what
-    two runs of one known mistake have in common.
+    two runs of one known mistake have in common. A policy that
+    fails differs from what it `follows`.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Check:
     limit_s: float = 5.0
     look: Callable[[Case, Any, Any, Ask], Difference | None] | None = None
     fingerprint: Callable[[Any], Any] | None = None
+    follows: str = "the reference"
 
 
 @dataclass(frozen=True)

@@ -181,9 +181,22 @@ def answer(case: Case, expected: Any, got: Any) -> Difference | None:
         position = int(lens[request] - (starts[request + 1] - row))
         lines.append(f"row {row} belongs to request {request} and stands at position {position}: "
                      f"it sees that request's positions 0 to {position}")  # fmt: skip
-    if bool((abs(have) > POISON / 100).any()):
+    if reads_poison(case.payload, have):
         lines.append("numbers this large stand only in slots that hold nobody's tokens")
     return Difference(tuple(lines), found.status, found.frames)
+
+
+def reads_poison(payload: Any, have: Any) -> bool:
+    """Whether a number is far larger than all values of the requests, in a case with poison."""
+    values = tensor_compare.exact(payload["args"][2])
+    lens, tables = payload["args"][4:6]
+    size, limit = values.shape[1], POISON / 100
+    visible = max(
+        abs(values[tables[number, p // size], p % size]).max()
+        for number, length in enumerate(lens)
+        for p in range(length)
+    )
+    return bool(visible < limit < abs(values).max() and (abs(have) > limit).any())
 
 
 def refusal(case: Case, expected: Any, got: Any) -> Difference | None:

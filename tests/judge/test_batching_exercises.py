@@ -15,7 +15,7 @@ from judge.api import Case, Context
 from judge.batch_calls import build
 from judge.batch_compare import as_read, same_batch
 from judge.exercises.batching_build_batch import batch, chunk, spare_blocks
-from judge.exercises.batching_varlen_attention import answer, mixed
+from judge.exercises.batching_varlen_attention import answer, averages, mixed, poisoned
 from judge.tensor_calls import call
 from judge.varlen_cases import oracle
 from mini_engine.compute.attention_varlen import varlen_attention
@@ -125,3 +125,19 @@ def test_the_oracle_of_attention_takes_requests_apart() -> None:
     starts, lens = case.payload["args"][3], case.payload["args"][4]
     position = lens[1] - (starts[2] - 2)
     assert f"row 2 belongs to request 1 and stands at position {position}" in found.lines[-1]
+
+
+def attended(case: Case, function: Callable[..., Any]) -> Any:
+    payload = wire.copy(case.payload, wire.torch_tensor)
+    return wire.copy(call({"varlen_attention": function}, payload, Context()))
+
+
+@pytest.mark.parametrize(("cases", "said"), [(averages, False), (poisoned, True)])
+def test_poison_is_named_only_where_there_is_some(cases: Any, said: bool) -> None:
+    def large(*args: Any) -> torch.Tensor:
+        return varlen_attention(*args) + 150
+
+    case = cases(random.Random(2))[1]
+    found = answer(case, attended(case, varlen_attention), attended(case, large))
+    assert found is not None
+    assert any("nobody's tokens" in line for line in found.lines) is said

@@ -57,6 +57,14 @@ def test_a_part_that_is_right_hears_so_before_it_hears_what_differs(tmp_path: Pa
     assert "PASS  toy.half: 1 of 2 checks passed (1 policy check differs, which is allowed)" in text
 
 
+@pytest.mark.parametrize("follows", ["the reference", "the reference and vLLM"])
+def test_a_policy_says_from_what_it_differs(tmp_path: Path, follows: str) -> None:
+    code = "def half(x): return x // 2 if x % 2 == 0 else 0"
+    policy = POLICY if follows == "the reference" else replace(POLICY, follows=follows)
+    text = said(grade(tmp_path, code, CHECK, policy))
+    assert f"here it differs from {follows}, which is allowed:" in text
+
+
 def test_policy_is_looked_at_once_the_contract_holds(tmp_path: Path) -> None:
     result = grade(tmp_path, "def half(x): return 0", CHECK, POLICY)
     assert result.results[1].status == "not run"
