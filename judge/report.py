@@ -75,7 +75,7 @@ class Reporter:
         if label == "POLICY":
             note = " (differs, which is allowed)"
         elif result.status == "not started":
-            note = f" ({result.lines[0]} is a stub)"
+            note = f" ({'; '.join([f'{result.lines[0]} is a stub', *result.lines[1:]])})"
         elif result.status in ("skipped", "not run") or (
             result.status == "passed" and result.lines
         ):

@@ -15,7 +15,7 @@ from judge import doctor, practice
 from judge.api import Check, CheckResult, Exercise, ExerciseResult
 from judge.commands import grade as grading
 from judge.commands import show
-from judge.exercises import EXERCISES, find
+from judge.exercises import EXERCISES, find, stub_lines
 from judge.exercises.kv_cache_generate import token_lines
 from judge.progress import Progress
 from judge.report import Reporter, counts
@@ -246,6 +246,18 @@ def test_the_last_pass_of_all_is_closed_with_a_sentence(checkout: Checkout) -> N
     found = checkout.run(CHUNKS)
     assert found.returncode == 0, found.stdout
     assert found.stdout.rstrip().endswith(grading.ALL_PASSED)
+
+
+def test_a_stub_of_another_exercise_comes_with_the_way_out() -> None:
+    batching, slots = find("batching.build-batch")[0], find("paged-kv.slot-mapping")[0]
+    assert stub_lines(batching, "build_batch") == ["build_batch"]
+    assert stub_lines(slots, "slot_mapping") == ["slot_mapping"]
+    lines = stub_lines(batching, "slot_mapping")
+    assert "practice/paged_kv.py" in lines[1]
+    assert "mini_engine.compute.slots" in lines[1]
+    stream = StringIO()
+    Reporter(stream).check(CheckResult(CHECK, "not started", lines=lines))
+    assert f"(slot_mapping is a stub; {lines[1]})" in stream.getvalue()
 
 
 def test_counts_of_policy_are_words() -> None:
