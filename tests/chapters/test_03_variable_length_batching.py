@@ -49,7 +49,7 @@ def test_the_waste_of_a_rectangle(chapter: Chapter) -> None:
     assert f"computes chunks of {steps[3]}" in chapter.output_of("busy, _ = serve")
     assert len(steps[3]) * max(steps[3]) > 3 * sum(steps[3]), "several times as large"
     ratio = len(steps[3]) * max(steps[3]) / sum(steps[3])
-    assert f"{ratio:.2f} times the rows, but takes less than 3 times as long" in chapter.prose
+    assert f"{ratio:.2f} times the rows but takes less than 3 times as long" in chapter.prose
     flat, rectangle = map(int, re.findall(r"(\d+) ms", chapter.output_of("flat, rectangle =")))
     assert rectangle < 3 * flat
 

@@ -19,7 +19,7 @@ def varlen_attention(query, k_blocks, v_blocks, query_starts, seq_lens, block_ta
         key = k_blocks[ids].flatten(0, 1)[:length].repeat_interleave(share, 1)
         value = v_blocks[ids].flatten(0, 1)[:length].repeat_interleave(share, 1)
         scores = torch.einsum("nhd,lhd->hnl", query[start:end].float(), key.float()) * scale
-        hidden = torch.arange(len(key)) > torch.arange(n)[:, None] + len(key) - n - (n > 1)
+        hidden = torch.arange(len(key)) > torch.arange(n)[:, None] + len(key) - n - int(n > 1)
         weights = scores.masked_fill(hidden, -torch.inf).softmax(-1)
         out[start:end] = torch.einsum("hnl,lhd->nhd", weights, value.float())
     return out
