@@ -85,7 +85,8 @@ class Check:
     time, or seconds asleep (see `allowance`). `look(case, expected, got, ask)`, where there is one,
     decides in the place of `compare` and may ask for further runs. `fingerprint(answer)` is what
     two runs of one known mistake have in common. `script(case)` writes the whole case as lines to
-    read, for `--debug`, where a verdict shows a part of it.
+    read, for `--debug`, where a verdict shows a part of it. A policy that fails differs from what it
+    `follows`.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Check:
     look: Callable[[Case, Any, Any, Ask], Difference | None] | None = None
     fingerprint: Callable[[Any], Any] | None = None
     script: Callable[[Case], Sequence[str]] | None = None
+    follows: str = "the reference"
 
 
 @dataclass(frozen=True)

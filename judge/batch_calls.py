@@ -19,18 +19,21 @@ def build(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
     "outputs", "table", "start", "num_tokens"}, the last `outputs` of its tokens being outputs. With
     "spoil" the requests' lists are overwritten before the batches are read. The answer has one
     entry per step, {"batch": its tensors by name}, or {"value": what was returned instead or
-    raised}, with "changed": the ids of requests that the call changed, if it changed any; it ends
+    raised}, with "changed": what the call changed of which request, if it did, in words; it ends
     with the first step that raises.
     """
     made = []
     for step in payload["steps"]:
         chunks = [_chunk(entry) for entry in step]
         value = attempt(parts["build_batch"], chunks, payload["block_size"])
-        changed = [
-            chunk.request.request_id
-            for chunk, entry in zip(chunks, step, strict=True)
-            if _seen(chunk.request) != _seen(_chunk(entry).request)
-        ]
+        changed = []
+        for chunk, entry in zip(chunks, step, strict=True):
+            before, after = _seen(_chunk(entry).request), _seen(chunk.request)
+            changed += [
+                f"{name} of {entry['id']}: was {before[name]}, is {after[name]}"
+                for name in before
+                if before[name] != after[name]
+            ]
         made.append((value, changed, chunks))
         if isinstance(value, Raised):
             break
@@ -60,6 +63,7 @@ def _chunk(entry: Any) -> Chunk:
     return Chunk(request, entry["start"], entry["num_tokens"], samples)
 
 
-def _seen(request: Request) -> Any:
-    lists = request.prompt_token_ids, request.output_token_ids, request.token_ids
-    return [*map(list, lists), list(request.block_table), request.num_computed]
+def _seen(request: Request) -> dict[str, Any]:
+    lists = "prompt_token_ids", "output_token_ids", "token_ids", "block_table"
+    found = {name: list(getattr(request, name)) for name in lists}
+    return {**found, "num_computed": request.num_computed}

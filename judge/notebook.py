@@ -70,7 +70,11 @@ def verdict_html(result: ExerciseResult) -> str:
     caption = f"{exercise.id}: {label}, {counts(result.results)}"
     text = _table(caption, ("verdict", "check", "what must hold"), rows)
     if result.status == "not started":
-        text += _note([f"not started yet: open practice/{exercise.file}, {_symbols(exercise)}"])
+        lines = [f"not started yet: open practice/{exercise.file}, {_symbols(exercise)}"]
+        stub = next(found for found in result.results if found.status == "not started")
+        if len(stub.lines) > 1:  # that of another exercise, which this one calls
+            lines = [f"it calls {stub.lines[0]}, which is a stub: {stub.lines[1]}"]
+        text += _note(lines)
     elif result.first_failure is not None:
         text += _note(_failure_lines(result)) + _schedules_html(result)
     return text

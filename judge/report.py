@@ -26,7 +26,7 @@ LABELS: dict[Status, str] = {
 STYLES = {"PASS": "green", "SKIPPED": "yellow", "NOT RUN": "yellow", "NOT STARTED": "yellow",
           "POLICY": "yellow", "-": "yellow"}  # fmt: skip
 SCRIPT = "python practice/judge.py"
-ALLOWED = "your part is right; here it differs from the reference and vLLM, which is allowed:"
+ALLOWED = "your part is right; here it differs from {}, which is allowed:"
 
 
 class Reporter:
@@ -75,7 +75,7 @@ class Reporter:
         if label == "POLICY":
             note = " (differs, which is allowed)"
         elif result.status == "not started":
-            note = f" ({result.lines[0]} is a stub)"
+            note = f" ({'; '.join([f'{result.lines[0]} is a stub', *result.lines[1:]])})"
         elif result.status in ("skipped", "not run") or (
             result.status == "passed" and result.lines
         ):
@@ -94,7 +94,7 @@ class Reporter:
             "POLICY" if policy else LABELS[failed.status], f"{exercise} / {failed.check.title}"
         )
         if policy:
-            self.line(f"  {ALLOWED}")
+            self.line(f"  {ALLOWED.format(failed.check.follows)}")
         for line in explain(result, failed, verbose=self.verbose):
             self.line(f"  {line}")
         if policy:

@@ -27,6 +27,7 @@ from judge.api import (
     Mistake,
 )
 from judge.diagnosis import Evidence, fitting_mistake
+from judge.exercises import stub_lines
 from judge.models import NAMES, REAL, RealModel
 from judge.reference import JudgeFault, Reference
 from judge.sandbox import ChildFailed, Source, Worker
@@ -274,7 +275,8 @@ class Grader:
         """What is wrong with one answer, or None. Without `ask` nothing is run again."""
         stub = compare.find_raised(got, "ExerciseNotStarted")
         if stub is not None:
-            return Difference((stub.message,), "not started", stub.frames)
+            lines = stub_lines(self.exercise, stub.message)
+            return Difference(tuple(lines), "not started", stub.frames)
         look = check.look if ask is not None else None
         if isinstance(got, wire.Raised) and look is None:
             lines = [case.label, f"it raised {compare.show(got)}", *compare.about_raised(got)]
@@ -319,7 +321,8 @@ class Grader:
         if failure.raised is not None:
             lines += [compare.show(failure.raised), *compare.about_raised(failure.raised)]
             if "ExerciseNotStarted" in failure.raised.types:
-                return CheckResult(check, "not started", lines=[failure.raised.message])
+                found = stub_lines(self.exercise, failure.raised.message)
+                return CheckResult(check, "not started", lines=found)
         self.unloadable = case is None
         hangs = case is not None and failure.status == "timeout"
         return CheckResult(

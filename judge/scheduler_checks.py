@@ -33,7 +33,7 @@ def vllm_schedule(*names: str) -> Check:
     """Policy: what vLLM's scheduler did with recorded workloads, step by step."""
     title = "as vLLM 0.33.0 scheduled these workloads, step by step"
     return Check("vllm", title, RUN, lambda rng: [recorded(name) for name in names], same_schedule,
-                 kind="policy")  # fmt: skip
+                 kind="policy", follows="the reference and vLLM")  # fmt: skip
 
 
 def inside_the_engine(*, num_blocks: int, budget: int, **options: Any) -> Check:

@@ -19,6 +19,7 @@ from judge.wire import Array
 # Half the distance from 1 to the next number: the relative error of one rounding.
 ROUNDING = {"float32": 2.0**-24, "bfloat16": 2.0**-8}
 SUMS = ROUNDING["float32"]  # products of either dtype are summed in float32
+TINY = 1e-30  # allowed where all that is summed is zero
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def rope_oracle(payload: Any) -> Truth:
     a, b = x[..., :half], x[..., half:]
     numbers = np.concatenate((a * cos - b * sin, b * cos + a * sin), axis=-1)
     size = np.concatenate((abs(a * cos) + abs(b * sin), abs(b * cos) + abs(a * sin)), axis=-1)
-    allowed = 4 * ROUNDING[dtype_of(payload["args"][0])] * size + 1e-30
+    allowed = 4 * ROUNDING[dtype_of(payload["args"][0])] * size + TINY
     return Truth(numbers, allowed, ("token", "head", "number"))
 
 
@@ -104,7 +105,7 @@ def attention_truth(query: Any, key: Any, value: Any, scale: float) -> Truth:
             numbers[i, head] = weights @ v
             score = sizes.max() * (width * SUMS + rounding) + 2 * rounding * abs(scores).max()
             off = 2 * score + seen * SUMS + 4 * rounding
-            allowed[i, head] = min(off, 1.0) * (weights @ abs(v)) + 1e-30
+            allowed[i, head] = min(off, 1.0) * (weights @ abs(v)) + TINY
     return Truth(numbers, allowed, ("query", "head", "number"))
 
 
@@ -179,7 +180,9 @@ def number_lines(truth: Truth, have: Any) -> list[str]:
         lines.append(f"{bad} of them are NaN or infinite")
     if np.isfinite(error[wrong]).any():  # if all that is wrong is NaN, no error has a size
         largest = float(error[np.isfinite(error)].max())
-        lines.append(f"largest absolute error {largest:.3g}, allowed {truth.allowed[index]:.2g}")
+        allowed = float(truth.allowed[index])
+        limit = "expected exactly" if allowed <= TINY else f"allowed {allowed:.2g}"
+        lines.append(f"largest absolute error {largest:.3g}, {limit}")
     return lines
 
 

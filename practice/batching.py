@@ -25,7 +25,7 @@ __all__ = ["Batch", "build_batch", "logits_rows", "varlen_attention"]
 
 
 def logits_rows(
-    query_starts: Sequence[int], seq_lens: Sequence[int], num_tokens: Sequence[int]
+    query_starts: Sequence[int], seq_lens: Sequence[int], known: Sequence[int]
 ) -> list[int]:
     """The rows of a flat batch from which a next token is sampled, in batch order.
 
@@ -34,8 +34,7 @@ def logits_rows(
                       query_starts[i] to query_starts[i + 1] - 1, at least one
         seq_lens      of request i, seq_lens[i] tokens are computed when this step is done: those
                       of earlier steps and those of its chunk
-        num_tokens    of request i, num_tokens[i] tokens are known: its prompt and the outputs so
-                      far
+        known         of request i, known[i] tokens are known: its prompt and the outputs so far
 
     A request is sampled once if all its known tokens are computed with this step, from the row of
     its last token. From any other row the model predicts a token that is known already.
@@ -45,7 +44,7 @@ def logits_rows(
 
     Returns a list of ints, empty if nothing is sampled. No argument is changed. Raises ValueError
     if
-        the lists do not fit together (see query_starts), or
+        seq_lens and known are not equally long, or query_starts is not one number longer, or
         more tokens of a request are computed than are known.
     """
     raise ExerciseNotStarted("logits_rows")
@@ -75,7 +74,8 @@ def build_batch(chunks: Sequence[Chunk], block_size: int) -> Batch:
         query_starts  [requests + 1]  the first row of each chunk, and then the number of all rows
         seq_lens      [requests]  tokens of the request that are computed when the step is done
         block_tables  [requests, width]  the blocks of the first seq_lens positions, and then 0 up
-                      to the width: the largest number of blocks that a request needs
+                      to the width: the largest number of blocks that a request needs. It may be
+                      wider, and a request's own further blocks may stand there instead of 0
         logits_rows   [sampled requests]  as in batching.logits-rows; may be empty
 
     Example: blocks of 4; a decode at position 5 in the blocks 3 and 8, and a chunk of the first
@@ -89,7 +89,8 @@ def build_batch(chunks: Sequence[Chunk], block_size: int) -> Batch:
         a block table has too few blocks for the positions of its chunk.
 
     Import torch in here. You may call your own logits_rows and slot_mapping (`from paged_kv import
-    slot_mapping`), or the reference's from mini_engine.compute.rows and mini_engine.compute.slots.
+    slot_mapping`), or the reference's from mini_engine.compute.rows and mini_engine.compute.slots:
+    take that of slots while your slot_mapping in practice/paged_kv.py is still a stub.
     """
     raise ExerciseNotStarted("build_batch")
 
@@ -134,7 +135,7 @@ def varlen_attention(
     request has more rows than positions.
 
     Import torch in here. A loop over the requests is welcome: it may call your own paged_attention
-    (`from paged_kv import paged_attention`), or the reference's from
+    (`from paged_kv import paged_attention`), or, while that is a stub, the reference's from
     mini_engine.compute.attention_single.
     """
     raise ExerciseNotStarted("varlen_attention")

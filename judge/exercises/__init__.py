@@ -256,6 +256,16 @@ def sharing(exercise: Exercise) -> list[Exercise]:
     return [e for e in EXERCISES if (e.file, e.mark) == place]
 
 
+def stub_lines(exercise: Exercise, name: str) -> list[str]:
+    """A stub's name; where it belongs to another exercise, also what to do about it."""
+    symbol = name.partition(".")[0]
+    owners = [e for e in EXERCISES if symbol in e.symbols and symbol not in exercise.symbols]
+    if not owners:
+        return [name]
+    where, reference = owners[0].file, owners[0].reference
+    return [name, f"write it in practice/{where} first, or import it from {reference}"]
+
+
 def find(name: str) -> list[Exercise]:
     """The exercises that an id, a topic ("paged-kv") or a chapter ("ch02") names.
 

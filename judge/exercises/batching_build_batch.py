@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from judge.api import Case, Check, Details, Mistake
-from judge.batch_compare import as_read, same_batch
+from judge.batch_compare import as_read, exact_tables, same_batch
 from judge.tensor_checks import smollm2_check, tiny_check
 
 BUILD = "judge.batch_calls:build"
+BEFORE = "seq_lens counts the tokens before the chunk only"
+KNOWN = "seq_lens counts all known tokens, also those not computed yet"
+NOT_FULL = "block_tables lacks the last block where it is not full"
 
 Chunk = dict[str, Any]
 
@@ -178,7 +181,7 @@ def _check(name: str, title: str, cases: Any) -> Check:
 
 NARROW = Check(
     "narrow", "block_tables is no wider than needed, with 0 behind each request's blocks", BUILD,
-    spare_blocks, same_batch, kind="policy",
+    spare_blocks, exact_tables, kind="policy",
 )  # fmt: skip
 
 EXERCISE = Details(
@@ -226,11 +229,19 @@ EXERCISE = Details(
             ("the last number of query_starts is missing", "starts_without_end"),
             ("query_starts holds the chunks' lengths, not where they start", "starts_are_lengths"),
             ("seq_lens counts only the chunk", "lens_of_chunk"),
-            ("seq_lens counts the tokens before the chunk only", "lens_before"),
-            ("seq_lens counts all known tokens, also those not computed yet", "lens_known"),
+            ("seq_lens counts only the chunk", "lens_and_rows_of_chunk"),
+            ("seq_lens counts only the chunk", "all_by_chunk"),
+            (BEFORE, "lens_before"),
+            (BEFORE, "lens_and_rows_before"),
+            (BEFORE, "all_by_start"),
+            (KNOWN, "lens_known"),
+            (KNOWN, "lens_and_rows_known"),
             ("a row of every chunk is sampled from, finished or not", "rows_of_every_chunk"),
             ("logits_rows are one too high", "rows_too_high"),
             ("logits_rows holds positions, not rows of the batch", "rows_are_positions"),
+            ("logits_rows holds numbers of requests, not rows of the batch", "rows_are_requests"),
+            ("logits_rows counts the whole request from its first row", "rows_by_length"),
+            ("logits_rows holds -1 for a chunk that is not sampled from", "minus_one_for_none"),
             ("chunks of one token are always sampled from", "rows_of_single_tokens"),
             ("token_ids are taken from the start of the request", "tokens_from_zero"),
             ("only prompt tokens are looked at: outputs are left out", "prompt_tokens"),
@@ -238,7 +249,8 @@ EXERCISE = Details(
             ("block_tables are filled up with -1, which is no block", "filled_minus_one"),
             ("block_tables are not filled up to one width", "not_filled"),
             ("block_tables holds only the blocks that the chunk writes", "blocks_of_chunk"),
-            ("block_tables lacks the last block where it is not full", "full_blocks"),
+            (NOT_FULL, "full_blocks"),
+            (NOT_FULL, "full_blocks_narrow"),
             ("an empty list became a float tensor: give the dtype", "float_if_empty"),
             ("int32 instead of int64", "int32"),
             ("decodes are moved to the front of the batch", "decodes_first"),

@@ -16,6 +16,7 @@ from judge.wire import Array
 
 CALL = "judge.tensor_calls:call"
 UPPER_LEFT = "the mask starts in the upper left corner, not in the lower right"
+NOT_ITSELF = "the mask is one position too short: a row does not see its own"
 POISON = 1e4  # finite: masked attention multiplies unwritten values by zero
 
 
@@ -181,9 +182,22 @@ def answer(case: Case, expected: Any, got: Any) -> Difference | None:
         position = int(lens[request] - (starts[request + 1] - row))
         lines.append(f"row {row} belongs to request {request} and stands at position {position}: "
                      f"it sees that request's positions 0 to {position}")  # fmt: skip
-    if bool((abs(have) > POISON / 100).any()):
+    if reads_poison(case.payload, have):
         lines.append("numbers this large stand only in slots that hold nobody's tokens")
     return Difference(tuple(lines), found.status, found.frames)
+
+
+def reads_poison(payload: Any, have: Any) -> bool:
+    """Whether a number is far larger than all values of the requests, in a case with poison."""
+    values = tensor_compare.exact(payload["args"][2])
+    lens, tables = payload["args"][4:6]
+    size, limit = values.shape[1], POISON / 100
+    visible = max(
+        abs(values[tables[number, p // size], p % size]).max()
+        for number, length in enumerate(lens)
+        for p in range(length)
+    )
+    return bool(visible < limit < abs(values).max() and (abs(have) > limit).any())
 
 
 def refusal(case: Case, expected: Any, got: Any) -> Difference | None:
@@ -226,6 +240,7 @@ EXERCISE = Details(
         "for each request:\n"
         "    its rows: from its start up to the next request's start\n"
         "    how many blocks hold its positions, rounded up? Fewer columns than that: ValueError\n"
+        "    more rows than positions: ValueError, too\n"
         "    attend for these rows alone, through these blocks, as in paged-kv.paged-attention\n"
         "    put what comes out into the same rows of the result",
     ),
@@ -234,13 +249,21 @@ EXERCISE = Details(
         for name, function in (
             ("requests attend to one another: one causal mask for the whole batch", "across"),
             ("requests attend to one another: every row sees all keys of the batch", "all_to_all"),
+            ("requests attend to one another: the mask asks for positions only", "by_position"),
             ("no causal mask: every row sees all keys of its request", "no_mask"),
             (UPPER_LEFT, "upper_left"),
             (UPPER_LEFT, "upper_left_always"),
+            ("the mask is one position too far: a row sees the next position", "sees_the_next"),
+            (NOT_ITSELF, "not_itself"),
+            (NOT_ITSELF, "not_itself_in_prompts"),
+            (NOT_ITSELF, "not_itself_but_the_first"),
+            ("masked scores are 0 instead of minus infinity", "masked_with_zero"),
+            ("every request takes the first rows of the query", "first_rows"),
             ("only this step's tokens are seen, not those kept from earlier steps", "chunk_only"),
             ("this step's own tokens are not among the keys", "without_new"),
             ("the length of the longest request is used for all", "longest_for_all"),
             ("the whole last block is read, not only its tokens up to seq_lens", "whole_blocks"),
+            ("the whole last block is read where a request has one row", "whole_blocks_for_one"),
             ("the padding of block_tables is read", "whole_rows"),
             ("the last block is left out if it is not full", "full_blocks_only"),
             ("the block tables are not used: blocks are read in their own order", "no_table"),

@@ -47,6 +47,30 @@ def single_tokens_always(starts: Numbers, lens: Numbers, known: Numbers) -> list
     return [starts[i + 1] - 1 for i in sorted({*found, *singles})]
 
 
+def single_tokens_only(starts: Numbers, lens: Numbers, known: Numbers) -> list[int]:
+    logits_rows(starts, lens, known)
+    return [starts[i] for i in range(len(lens)) if starts[i + 1] - starts[i] == 1]
+
+
+def start_plus_length(starts: Numbers, lens: Numbers, known: Numbers) -> list[int]:
+    return [starts[i] + lens[i] - 1 for i in finished(starts, lens, known)]
+
+
+def requests(starts: Numbers, lens: Numbers, known: Numbers) -> list[int]:
+    return finished(starts, lens, known)
+
+
+def whole_in_one_chunk(starts: Numbers, lens: Numbers, known: Numbers) -> list[int]:
+    logits_rows(starts, lens, known)
+    return [starts[i + 1] - 1 for i in range(len(lens)) if starts[i + 1] - starts[i] == known[i]]
+
+
+def minus_one(starts: Numbers, lens: Numbers, known: Numbers) -> list[int]:
+    """An entry per request."""
+    found = finished(starts, lens, known)
+    return [starts[i + 1] - 1 if i in found else -1 for i in range(len(lens))]
+
+
 def inverted(starts: Numbers, lens: Numbers, known: Numbers) -> list[int]:
     wanted = logits_rows(starts, lens, known)
     return [end - 1 for end in starts[1:] if end - 1 not in wanted]

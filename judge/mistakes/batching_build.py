@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 import torch
 from torch import Tensor
 
+from judge.mistakes import batching as rows_of
 from mini_engine.compute.batch import build_batch
+from mini_engine.compute.rows import logits_rows
 from mini_engine.control.request import Request
 from mini_engine.interfaces import Batch, Chunk
 
@@ -80,21 +82,58 @@ starts_are_lengths = with_field(
 lens_of_chunk = with_field("seq_lens", lambda chunks, *_: [c.num_tokens for c in chunks])
 lens_before = with_field("seq_lens", lambda chunks, *_: [c.start for c in chunks])
 lens_known = with_field("seq_lens", lambda chunks, *_: [c.request.num_tokens for c in chunks])
-rows_of_every_chunk = with_field(
-    "logits_rows", lambda _, size, batch: (batch.query_starts[1:] - 1).tolist()
-)
-rows_too_high = with_field("logits_rows", lambda _, size, batch: (batch.logits_rows + 1).tolist())
-rows_are_positions = with_field(
-    "logits_rows", lambda _, size, batch: batch.positions[batch.logits_rows].tolist()
-)
-rows_of_single_tokens = with_field(
-    "logits_rows",
-    lambda chunks, size, batch: [
-        row
-        for c, row in zip(chunks, (batch.query_starts[1:] - 1).tolist(), strict=True)
-        if c.num_tokens == 1 or c.samples
-    ],
-)
+
+
+def with_rows(rows: Callable[[list[int], list[int], list[int]], list[int]]) -> Builder:
+    """The right batch with a mistake in logits_rows alone."""
+
+    def made(chunks: Chunks, block_size: int, batch: Batch) -> list[int]:
+        known = [chunk.request.num_tokens for chunk in chunks]
+        return rows(batch.query_starts.tolist(), batch.seq_lens.tolist(), known)
+
+    return with_field("logits_rows", made)
+
+
+rows_of_every_chunk = with_rows(rows_of.every_chunk)
+rows_too_high = with_rows(rows_of.one_too_high)
+rows_are_positions = with_rows(rows_of.positions)
+rows_of_single_tokens = with_rows(rows_of.single_tokens_always)
+rows_are_requests = with_rows(rows_of.requests)
+rows_by_length = with_rows(rows_of.start_plus_length)
+minus_one_for_none = with_rows(rows_of.minus_one)
+
+
+def misread(count: Callable[[Chunk], int], *, tables: bool = False) -> Builder:
+    """seq_lens wrong, and the rows to sample from by it; with `tables`, the blocks too."""
+
+    def build(chunks: Chunks, block_size: int) -> Batch:
+        batch = build_batch(chunks, block_size)
+        lens = [count(chunk) for chunk in chunks]
+        known = [chunk.request.num_tokens for chunk in chunks]
+        rows = logits_rows(batch.query_starts.tolist(), lens, known)
+        found = dataclasses.replace(batch, seq_lens=ints(lens), logits_rows=ints(rows))
+        if not tables:
+            return found
+        return dataclasses.replace(found, block_tables=rectangle(chunks, lens, block_size))
+
+    return build
+
+
+def rectangle(chunks: Chunks, lens: Sequence[int], size: int) -> Tensor:
+    """The blocks of so many positions, filled up to the widest."""
+    tables = [
+        chunk.request.block_table[: -(-length // size)]
+        for chunk, length in zip(chunks, lens, strict=True)
+    ]
+    width = max(map(len, tables))
+    return torch.tensor([filled(table, width) for table in tables], dtype=torch.int64)
+
+
+lens_and_rows_of_chunk = misread(lambda chunk: chunk.num_tokens)
+all_by_chunk = misread(lambda chunk: chunk.num_tokens, tables=True)
+lens_and_rows_before = misread(lambda chunk: chunk.start)
+all_by_start = misread(lambda chunk: chunk.start, tables=True)
+lens_and_rows_known = misread(lambda chunk: chunk.request.num_tokens)
 tokens_from_zero = with_field(
     "token_ids",
     lambda chunks, size, batch: [t for c in chunks for t in c.request.token_ids[: c.num_tokens]],
@@ -110,6 +149,13 @@ blocks_of_chunk = with_tables(
 full_blocks = with_tables(
     lambda chunk, blocks, width, size: filled(blocks[: end_of(chunk) // size], width)
 )
+
+
+def full_blocks_narrow(chunks: Chunks, block_size: int) -> Batch:
+    """The width is that of the longest of the tables, which are too short."""
+    batch = build_batch(chunks, block_size)
+    ends = [end_of(chunk) // block_size * block_size for chunk in chunks]
+    return dataclasses.replace(batch, block_tables=rectangle(chunks, ends, block_size))
 
 
 def prompt_tokens(chunks: Chunks, block_size: int) -> Batch:

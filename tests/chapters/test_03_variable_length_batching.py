@@ -48,6 +48,10 @@ def test_the_waste_of_a_rectangle(chapter: Chapter) -> None:
     assert padded > 2 * real
     assert f"computes chunks of {steps[3]}" in chapter.output_of("busy, _ = serve")
     assert len(steps[3]) * max(steps[3]) > 3 * sum(steps[3]), "several times as large"
+    ratio = len(steps[3]) * max(steps[3]) / sum(steps[3])
+    assert f"{ratio:.2f} times the rows but takes less than 3 times as long" in chapter.prose
+    flat, rectangle = map(int, re.findall(r"(\d+) ms", chapter.output_of("flat, rectangle =")))
+    assert rectangle < 3 * flat
 
 
 def test_the_printed_batch_is_what_the_prose_says(
@@ -126,7 +130,10 @@ def test_noise_is_far_below_the_leads(chapter: Chapter) -> None:
     assert 0 < 1000 * noise < lead
     assert "more than a thousand times smaller than the smallest lead" in chapter.prose
     steps = literal_eval(shown.split("steps of its rounding: ")[1].split(" ...")[0])
-    assert sum(step <= 1 for step in steps) >= 3, "many leads are a single step of rounding"
+    single = sum(step == 1 for step in steps)
+    assert 0 not in steps
+    assert steps[-1] > 1, "no more single steps follow"
+    assert f"{single} of our {shown.split()[0]} leads are a single step" in chapter.prose
     groups = re.findall(r"\[[\d, ]+\]", chapter.output_of("weight = model.layers[0]"))
     assert len(groups) > 1
     assert "sums of 1,536 products" in "".join(

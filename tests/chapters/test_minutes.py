@@ -15,7 +15,7 @@ INTRO = re.compile(
     r"(two|three|four|five) exercises"
 )
 WORDS = {2: "two", 3: "three", 4: "four", 5: "five"}
-HOURS = dict(enumerate("ten eleven twelve thirteen fourteen fifteen sixteen".split(), start=10))
+HOURS = {11: "eleven", 12: "twelve", 13: "thirteen", 14: "fourteen", 15: "fifteen", 16: "sixteen"}
 
 
 def announced(prose: str, exercise: str) -> list[int]:

@@ -7,16 +7,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from judge import wire
 from judge.api import Case, Context
 from judge.batch_calls import build
-from judge.batch_compare import as_read, same_batch
+from judge.batch_compare import as_read, exact_tables, same_batch
 from judge.exercises.batching_build_batch import batch, chunk, spare_blocks
-from judge.exercises.batching_varlen_attention import answer, mixed
+from judge.exercises.batching_varlen_attention import answer, averages, mixed, poisoned
 from judge.tensor_calls import call
+from judge.tensor_compare import TINY, Truth, number_lines
 from judge.varlen_cases import oracle
 from mini_engine.compute.attention_varlen import varlen_attention
 from mini_engine.compute.batch import build_batch
@@ -125,3 +127,44 @@ def test_the_oracle_of_attention_takes_requests_apart() -> None:
     starts, lens = case.payload["args"][3], case.payload["args"][4]
     position = lens[1] - (starts[2] - 2)
     assert f"row 2 belongs to request 1 and stands at position {position}" in found.lines[-1]
+
+
+def test_what_the_call_changed_is_said(case: Case) -> None:
+    def fills_up(chunks: Any, block_size: int) -> Batch:
+        made = build_batch(chunks, block_size)
+        chunks[1].request.block_table.append(0)
+        return made
+
+    said = verdict(case, fills_up)
+    assert "the batch is right, but the call changed a request:" in said
+    assert "block_table of b: was [1], is [1, 0]" in said
+
+
+def test_the_tables_policy_looks_at_tables_alone(case: Case) -> None:
+    right = built(case, build_batch)
+    wrong_lens = built(case, changed(seq_lens=lambda made: made.seq_lens + 1))
+    assert exact_tables(case, right, wrong_lens) is None
+    wider = built(case, changed(block_tables=lambda made: made.block_tables.repeat(1, 2)))
+    assert exact_tables(case, right, wider) is not None
+
+
+def test_no_number_of_tolerance_is_named_where_zero_is_expected() -> None:
+    truth = Truth(np.zeros((1, 1)), np.full((1, 1), TINY), ("row", "number"))
+    said = "\n".join(number_lines(truth, np.ones((1, 1))))
+    assert "largest absolute error 1, expected exactly" in said
+
+
+def attended(case: Case, function: Callable[..., Any]) -> Any:
+    payload = wire.copy(case.payload, wire.torch_tensor)
+    return wire.copy(call({"varlen_attention": function}, payload, Context()))
+
+
+@pytest.mark.parametrize(("cases", "said"), [(averages, False), (poisoned, True)])
+def test_poison_is_named_only_where_there_is_some(cases: Any, said: bool) -> None:
+    def large(*args: Any) -> torch.Tensor:
+        return varlen_attention(*args) + 150
+
+    case = cases(random.Random(2))[1]
+    found = answer(case, attended(case, varlen_attention), attended(case, large))
+    assert found is not None
+    assert any("nobody's tokens" in line for line in found.lines) is said

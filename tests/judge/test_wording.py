@@ -15,7 +15,7 @@ from judge import doctor, practice
 from judge.api import Check, CheckResult, Exercise, ExerciseResult
 from judge.commands import grade as grading
 from judge.commands import show
-from judge.exercises import EXERCISES, find
+from judge.exercises import EXERCISES, find, stub_lines
 from judge.exercises.kv_cache_generate import token_lines
 from judge.progress import Progress
 from judge.report import Reporter, counts
@@ -55,6 +55,14 @@ def test_a_part_that_is_right_hears_so_before_it_hears_what_differs(tmp_path: Pa
     right, differs = text.index("your part is right; here it differs"), text.index("expected 1")
     assert right < differs
     assert "PASS  toy.half: 1 of 2 checks passed (1 policy check differs, which is allowed)" in text
+
+
+@pytest.mark.parametrize("follows", ["the reference", "the reference and vLLM"])
+def test_a_policy_says_from_what_it_differs(tmp_path: Path, follows: str) -> None:
+    code = "def half(x): return x // 2 if x % 2 == 0 else 0"
+    policy = POLICY if follows == "the reference" else replace(POLICY, follows=follows)
+    text = said(grade(tmp_path, code, CHECK, policy))
+    assert f"here it differs from {follows}, which is allowed:" in text
 
 
 def test_policy_is_looked_at_once_the_contract_holds(tmp_path: Path) -> None:
@@ -247,6 +255,18 @@ def test_the_last_pass_of_all_is_closed_with_a_sentence(checkout: Checkout) -> N
     found = checkout.run(CHUNKS)
     assert found.returncode == 0, found.stdout
     assert found.stdout.rstrip().endswith(grading.ALL_PASSED)
+
+
+def test_a_stub_of_another_exercise_comes_with_the_way_out() -> None:
+    batching, slots = find("batching.build-batch")[0], find("paged-kv.slot-mapping")[0]
+    assert stub_lines(batching, "build_batch") == ["build_batch"]
+    assert stub_lines(slots, "slot_mapping") == ["slot_mapping"]
+    lines = stub_lines(batching, "slot_mapping")
+    assert "practice/paged_kv.py" in lines[1]
+    assert "mini_engine.compute.slots" in lines[1]
+    stream = StringIO()
+    Reporter(stream).check(CheckResult(CHECK, "not started", lines=lines))
+    assert f"(slot_mapping is a stub; {lines[1]})" in stream.getvalue()
 
 
 def test_counts_of_policy_are_words() -> None:

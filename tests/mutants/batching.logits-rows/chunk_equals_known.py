@@ -1,4 +1,4 @@
-# mistake: none
+# mistake: the known tokens are compared with the chunk alone
 # Compares the length of the chunk, so only whole prompts count.
 
 

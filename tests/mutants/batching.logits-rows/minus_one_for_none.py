@@ -1,4 +1,4 @@
-# mistake: none
+# mistake: -1 is given for a request that is not sampled
 # Keeps one entry per request.
 
 

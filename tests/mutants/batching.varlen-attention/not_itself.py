@@ -1,4 +1,4 @@
-# mistake: none
+# mistake: the mask is one position too short: a row does not see its own
 """A row does not see its own position, unless it is the first."""
 
 import torch

@@ -1,4 +1,4 @@
-# mistake: none
+# mistake: masked scores are 0 instead of minus infinity
 """Masked scores are 0."""
 
 import torch
