@@ -85,8 +85,8 @@ class Check:
     time, or seconds asleep (see `allowance`). `look(case, expected, got, ask)`, where there is one,
     decides in the place of `compare` and may ask for further runs. `fingerprint(answer)` is what
     two runs of one known mistake have in common. `script(case)` writes the whole case as lines to
-    read, for `--debug`, where a verdict shows a part of it. A policy that fails differs from what it
-    `follows`.
+    read, for `--debug`, where a verdict shows a part of it. A policy that fails differs from what
+    it `follows`.
     """
 
     name: str
