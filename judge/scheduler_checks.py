@@ -66,10 +66,11 @@ def legal(case: Case, expected: Any, got: Any) -> Difference | None:
             if lines is None and not (last and _raised_or_form(got)):
                 lines = referee.after(record)
         if lines is not None:
+            lines = (*lines, *_arrivals(referee, record))
             lines = (f"step {record['step']}: {lines[0]}", *lines[1:])
             return Difference((case.label, *lines, *around(expected, got, number, before)))
         if last and got["stopped"] is not None:
-            return _stopped(case, expected, got, number, before)
+            return _stopped(case, expected, got, number, (referee, before))
     lines = referee.at_the_end(got)
     return None if lines is None else Difference((case.label, *lines))
 
@@ -78,15 +79,41 @@ def _raised_or_form(got: Any) -> bool:
     return got["stopped"] is not None and not str(got["stopped"]).endswith("computed nothing")
 
 
-def _stopped(case: Case, expected: Any, got: Any, number: int, before: Lines) -> Difference:
-    stopped, step = got["stopped"], got["steps"][number]["step"]
+def _stopped(
+    case: Case, expected: Any, got: Any, number: int, known: tuple[Ledger, Lines]
+) -> Difference:
+    (ledger, before), record = known, got["steps"][number]
+    stopped, step = got["stopped"], record["step"]
     around_it = around(expected, got, number, before)
     if not isinstance(stopped, Raised):
         return Difference((case.label, f"step {step}: {stopped}", *around_it))
     lines = [case.label, f"step {step}: it raised {show(stopped)}", *about_raised(stopped)]
     if stopped.type_name == "OutOfBlocks":
-        lines.append("the pool has run dry: ask can_grow first; if it says no, preempt")
+        lines.append(_dry(ledger, record.get("dry_for")))
+    if "chunks" not in record and record.get("taken_from"):
+        lines.append(
+            "before, take_back_names() took the names that this step gave to "
+            f"{', '.join(record['taken_from'])}: only the victim's are due, take_back_names(victim)"
+        )
     return Difference((*lines, *around_it), "error", stopped.frames)
+
+
+def _arrivals(ledger: Ledger, record: Any) -> Lines:
+    """A line if arrivals do not tell requests apart, where they are to."""
+    same = record.get("same_arrival")
+    if not same or ledger.config.policy != "priority":
+        return ()
+    return (f"the arrivals of {', '.join(same)} are equal: add gives each its own, counting up",)
+
+
+def _dry(ledger: Ledger, name: str | None) -> str:
+    """What to do where blocks ran out: for a request that runs, or at its admission."""
+    if name in ledger.waiting:
+        return (
+            f"blocks lack at the admission of {name}: nobody is preempted for who waits, the head "
+            "waits until blocks for all its known tokens are free"
+        )
+    return "the pool has run dry: ask can_grow first; if it says no, preempt"
 
 
 def state(ledger: Ledger, record: Any) -> Lines:

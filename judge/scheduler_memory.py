@@ -23,9 +23,11 @@ class WatchedCache(PrefixCache):
 
     def begin_notes(self) -> None:
         """Forget the notes of the step before."""
-        self.admitted: list[list[Any]] = []  # [id, hit tokens, blocks needed, free blocks]
+        self.admitted: list[list[Any]] = []  # [id, hit, blocks needed, free ones, lookup's hit]
         self.freed: dict[str, list[Any]] = {}  # id -> [blocks that became free, for whom]
         self.began = True  # until something grows first
+        self.taken_from: list[str] = []  # whose names take_back_names() took, when it took all
+        self.dry_for: str | None = None  # for whom there were too few blocks
         self._is_young = False
         self._lacks: str | None = None
 
@@ -46,7 +48,14 @@ class WatchedCache(PrefixCache):
         if not request.block_table and request.request_id not in [a[0] for a in self.admitted]:
             self._note(request, [])  # nothing was hit, so `admit` had nothing to do
         self.began = self.began and self._is_young
+        if not super().can_grow(request, num_tokens):
+            self.dry_for = request.request_id
         super().grow(request, num_tokens)
+
+    def take_back_names(self, request: Request | None = None) -> None:
+        if request is None:
+            self.taken_from = sorted(set(self._young.values()))
+        super().take_back_names(request)
 
     def release(self, request: Request) -> None:
         before = self.pool.num_free
@@ -60,7 +69,8 @@ class WatchedCache(PrefixCache):
 
     def _note(self, request: Request, hit: list[int]) -> None:
         size, name = len(hit) * self.block_size, request.request_id
-        self.admitted.append([name, size, self.needed(request, hit), self.pool.num_free])
+        known = len(self.lookup(request)) * self.block_size
+        self.admitted.append([name, size, self.needed(request, hit), self.pool.num_free, known])
 
 
 class Samples:

@@ -24,6 +24,7 @@ class Referee(Ledger):
             or self._victims(record)
             or self._admissions(record, admitted)
             or self._chunks(record, chunks)
+            or self._blocks(record, chunks)
             or self._running_first(chunks, admitted)
             or self._budget(record, chunks, left)
             or self._idle(record, chunks, left)
@@ -83,7 +84,7 @@ class Referee(Ledger):
             return (f"schedule.new and .resumed do not name who was admitted: {', '.join(extra)}",)
         if admitted and record["preempted"]:
             return (f"{order[0]} was admitted in a step that preempted {record['preempted'][0]}",)
-        for name, hit, needed, free in (a for a in record["admitted"] if a[0] in admitted):
+        for name, hit, needed, free, known in (a for a in record["admitted"] if a[0] in admitted):
             if not self.waiting or name != self.waiting[0]:
                 head = self.waiting[0] if self.waiting else "nobody"
                 return (f"{name} was admitted, but {head} is at the head of the queue",)
@@ -92,6 +93,9 @@ class Referee(Ledger):
                 beside = f" and {spare} kept free (watermark)" if spare else ""
                 return (f"{name} was admitted: its {self.seen[name].total} known tokens need "
                         f"{needed} free blocks{beside}, there were {free}",)  # fmt: skip
+            if hit != known:
+                return (f"{name} was admitted with a hit of {hit} tokens, and lookup had blocks of "
+                        f"its first {known}: all that lookup returns is the hit",)  # fmt: skip
             kind = "resumed" if self.seen[name].preemptions else "new"
             if name not in record[kind]:
                 return (f"{name} must be listed in schedule.{kind}",)
@@ -129,6 +133,19 @@ class Referee(Ledger):
                 return (f"the chunk of {name} {why} its last known token: samples must be {last}",)
             if not self.config.enable_chunked_prefill and not last:
                 return (f"the prompt of {name} was cut, and chunked prefill is off",)
+        return None
+
+    def _blocks(self, record: Any, chunks: dict[str, Any]) -> Lines | None:
+        """Names and blocks of those that have a chunk; too few are seen when they are read."""
+        for name in record["taken_from"]:
+            if name in chunks:
+                return (f"take_back_names() took the names of {name}, too, which still has its "
+                        "chunk: only the victim's are due, take_back_names(victim)",)  # fmt: skip
+        for name, (start, num, _) in chunks.items():
+            held, due = record["held"].get(name, 0), self.blocks(start + num)
+            if held > due:
+                return (f"{name} holds {held} blocks; the {start + num} tokens that are computed "
+                        f"after this step take {due}",)  # fmt: skip
         return None
 
     def _running_first(self, chunks: dict[str, Any], admitted: list[str]) -> Lines | None:

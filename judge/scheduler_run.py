@@ -83,10 +83,12 @@ class _Run:
             self._add(wish)
         record["aborted"] = self._aborts(number, "before")
         record |= {"alive": sorted(self.alive), "free_before": self.cache.pool.num_free}
+        record["same_arrival"] = self._same_arrival()
         if self.stopped is not None:
             return record
         self.cache.begin_notes()
         schedule = attempt(self.scheduler.schedule) if self.alive else Schedule()
+        record |= {"taken_from": self.cache.taken_from, "dry_for": self.cache.dry_for}
         if isinstance(schedule, Raised):
             self.stopped = schedule
             return record
@@ -125,6 +127,11 @@ class _Run:
         elif wish["id"] not in self.alive:
             self.requests[wish["id"]] = request
             self.alive.add(wish["id"])
+
+    def _same_arrival(self) -> list[str]:
+        """Requests whose arrival another one has, too."""
+        arrivals = [self.requests[name].arrival for name in self.alive]
+        return sorted(n for n in self.alive if arrivals.count(self.requests[n].arrival) > 1)
 
     def _aborts(self, number: int, moment: str) -> list[list[Any]]:
         done = []

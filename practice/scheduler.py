@@ -35,13 +35,15 @@ class Scheduler:
     *computed* tokens and a *total* of known ones, and each step moves computed towards total.
 
     The request keeps its own state; you read and change these fields
+        request_id, prompt_token_ids         its name; the tokens of its prompt (read only)
         num_tokens        all known tokens, prompt and outputs: the total (read only)
         num_computed      how many of them, from the first, are computed
         output_token_ids  what was sampled so far; `append_output(token)` adds one
-        params.max_tokens, end_token_ids     when it ends: at most so many outputs, or one of these
+        params.max_tokens, request.end_token_ids (not of params)
+                          when it ends: at most so many outputs, or after one of these tokens
         finish_reason     why it ended: "stop", "length", "capacity" or "abort"
         num_preemptions   how often it lost its place
-        arrival, priority  a number that you give it in `add`; its urgency, small goes first
+        arrival, priority  its number, which you set in `add`, counting up; its urgency, small first
 
     The cache owns all blocks (chapter 02: a block holds the keys and values of `config.block_size`
     tokens). It also remembers what full blocks hold, so that a later request with the same
@@ -51,8 +53,9 @@ class Scheduler:
         lookup(request)         the list of blocks that already hold the start of the request's
                                 tokens, perhaps []; they are always full, and at least one token is
                                 left to compute. Looking changes nothing
-        admit(request, hit)     make these blocks the start of its block table. Its first
-                                len(hit) * block_size tokens then count as computed
+        admit(request, hit)     make these blocks the start of its block table. They hold its first
+                                len(hit) * block_size tokens; num_computed is not touched: set it
+                                to that number yourself
         can_grow(request, n)    are enough blocks free to hold its first n tokens?
         grow(request, n)        give it the blocks for its first n tokens, n being those that are
                                 computed at the end of this step; OutOfBlocks if too few are free
@@ -80,7 +83,7 @@ class Scheduler:
 
         That is: its request_id is being served already; its prompt is empty; its prompt has
         max_model_len tokens or more (at least one output must fit); its prompt needs more blocks
-        than the pool has. Of the last two the message names both numbers.
+        than the pool has. Of the last two the message names both numbers. Else its arrival is set.
         """
         raise ExerciseNotStarted("Scheduler.add")
 
@@ -96,8 +99,8 @@ class Scheduler:
             `samples` is True if it reaches the last known token. The Schedule lists the chunks in
             `chunks`, the ids of those admitted in `new`, and in `cached` {id: tokens of its hit}.
         `scheduler.chunked`
-            A chunk is cut to what is left of the budget; the rest follows in later steps. A running
-            request that gets nothing because the budget is gone keeps its blocks.
+            A chunk is cut to what is left of the budget; the rest follows in later steps. Blocks
+            are taken chunk by chunk, and no chunk is empty.
             With long_prefill_token_threshold t > 0, no chunk is longer than t, unless only one
             request is there, running or waiting.
             With enable_chunked_prefill False a prompt is still admitted whole or not at all.
@@ -107,7 +110,8 @@ class Scheduler:
             A victim loses its blocks and computed tokens (it computes them again later: recompute),
             keeps its outputs, goes to the *front* of the queue, and is listed in `preempted`; add 1
             to its num_preemptions. All others that run still get their chunks. A step that
-            preempted admits nobody.
+            preempted admits nobody (under "fcfs" nobody would fit anyway; only under "priority"
+            can you see this rule at work).
             The head of the queue is admitted only if blocks for *all* its known tokens are free
             (not just for its first chunk), beside watermark_blocks while others run. What it hits
             counts as there already, except that a hit block that is free is taken, too.
@@ -116,8 +120,9 @@ class Scheduler:
             With config.policy "priority" the smallest (priority, arrival) is admitted first, and
             the largest of those that run is the victim, wherever it stands. A victim goes back to
             its own place in the queue: arrival stays. If it had a chunk in this very step, the
-            chunk goes, its tokens go back to the budget, and take_back_names is due. With policy
-            "fcfs" priorities mean nothing.
+            chunk goes, its tokens go back to the budget, and take_back_names(victim) is due. Chunks
+            that were cut before it went are not cut anew. With policy "fcfs" priorities mean
+            nothing.
         """
         raise ExerciseNotStarted("Scheduler.schedule")
 
@@ -148,8 +153,8 @@ class Scheduler:
         """`scheduler.abort`: called instead of `update` if the forward pass failed.
 
         Nothing of the step was computed. The names that it gave are taken back, and each of its
-        requests that was not aborted is as if preempted: it waits again, in front, with nothing
-        computed and its outputs kept.
+        requests that was not aborted is as if preempted: num_preemptions grows, and it waits again,
+        with nothing computed and its outputs kept, in front (under "priority" in its own place).
         """
         raise ExerciseNotStarted("Scheduler.roll_back")
 

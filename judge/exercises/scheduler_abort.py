@@ -145,6 +145,9 @@ EXERCISE = Details(
         Mistake(name, {"Scheduler": f"judge.mistakes.scheduler_abort:{kind}"})
         for name, kind in (
             ("the token of an aborted request is kept", "TokenKept"),
+            ("update does not skip who was aborted", "NotSkipped"),
+            ("update does not skip who was aborted", "NotSkippedReasonSet"),
+            ("the blocks of an aborted request come back only in update", "ReleasedInUpdate"),
             ("abort only finds running requests", "RunningOnly"),
             ("abort only finds waiting requests", "WaitingOnly"),
             ("an aborted request keeps its blocks", "BlocksKept"),
@@ -157,7 +160,7 @@ EXERCISE = Details(
             ("after a failed step its requests go to the back of the queue", "ToTheBack"),
             ("after a failed step its requests stand in reverse order", "Reversed"),
             ("after a failed step aborted requests come back", "AbortedComeBack"),
-            ("a failed step puts everybody back who runs, and keeps their blocks", "KeepsTables"),
+            ("a failed step keeps the blocks of its requests", "KeepsTables"),
         )
     ),
 )

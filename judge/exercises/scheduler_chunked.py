@@ -147,7 +147,7 @@ EXERCISE = Details(
         "what is left of the budget\n"
         "the same cut for those that run and for the head of the queue\n"
         "chunks switched off, and the cut would leave something: the head waits\n"
-        "nothing left: the others keep their blocks and get no chunk\n"
+        "grow: for what is computed after this chunk, not for all of the prompt\n"
         "update: a chunk that stops short of the end only moves the count",
     ),
     mistakes=tuple(
@@ -163,6 +163,8 @@ EXERCISE = Details(
             ("the threshold holds for a request alone, too", "ThresholdAlways"),
             ("who waits is not counted when the threshold asks who is there", "ForgetsWaiting"),
             ("prompts are cut although chunked prefill is off", "CutsAlways"),
+            ("blocks for all known tokens are taken with the first chunk", "GrowsForAll"),
+            ("alone is who runs alone, though others wait", "AloneAmongRunning"),
             ("a cut prompt starts again from its beginning", "StartsAgain"),
         )
     ),

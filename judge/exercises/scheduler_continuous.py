@@ -131,7 +131,8 @@ EXERCISE = Details(
         "  for each running request: its chunk is what is missing; get blocks for all of it\n"
         "  while somebody waits, seats and budget are left:\n"
         "    look at the head only; what is missing after its hit? more than left: stop\n"
-        "    blocks lack: stop; else move it over, give it its hit and its blocks, note it\n"
+        "    blocks lack: stop; else move it over, admit it with its hit, set num_computed to the\n"
+        "    tokens of the hit (admit doesn't), give it its blocks, note it\n"
         "update: for each chunk: move the count; add the token; a reason to end?\n"
         "  then out of the list, blocks back, reason set, into the answer",
     ),
@@ -157,6 +158,11 @@ EXERCISE = Details(
             ("the sampled token counts as computed", "CountsSampled"),
             ("a request that ended keeps its blocks", "KeepsBlocks"),
             ("the hit is computed again", "IgnoresHit"),
+            ("what blocks hold of a prompt is never looked up", "NeverLooks"),
+            ("only the first block of a hit is used", "PartOfHit"),
+            ("num_computed is not set to the hit at admission", "CountNotSet"),
+            ("num_computed is not set to the hit at admission", "CountNotSetAndAdds"),
+            ("num_computed is not set to the hit at admission", "CountNotSetNorSamples"),
             ("a prompt of max_model_len tokens is accepted", "AcceptsFullLength"),
             ("a prompt larger than the pool is accepted", "AcceptsTooLarge"),
             ("an empty prompt is accepted", "AcceptsEmpty"),

@@ -22,6 +22,7 @@ def victims(rng: random.Random) -> Sequence[Case]:
     three = [request(name, 7, 6) for name in "abc"]
     four = [request(name, 7, 6) for name in "abcd"]
     late = [request("a", 7, 9), request("b", 5, 9, step=1), request("c", 2, 3, step=2)]
+    chunks = [request("a", 3, 3), request("long", 16, 2, step=1)]
     two_go = [request("a", 4, 14), request("b", 3, 9), request("c", 3, 9)]
     return [
         script(rng, "4 blocks of 4: two prompts of 6, 6 outputs each", pair, num_blocks=4),
@@ -29,6 +30,8 @@ def victims(rng: random.Random) -> Sequence[Case]:
         script(rng, "8 blocks of 4: four prompts of 7, 6 outputs each", four, num_blocks=8),
         script(rng, "4 blocks of 4: a third request waits when b is preempted", late, num_blocks=4),
         script(rng, "4 blocks of 4: two victims, one after the other", two_go, num_blocks=4),
+        script(rng, "5 blocks, budget 5: a prompt of 16 in chunks, nobody need go", chunks,
+               num_blocks=5, max_num_batched_tokens=5),
         script(rng, "blocks of 1, 9 of them", [request("a", 3, 6), request("b", 2, 6)],
                num_blocks=9, block_size=1),
     ]  # fmt: skip
@@ -119,8 +122,8 @@ EXERCISE = Details(
         "does it get, and what of that request is still known afterwards, what is not?",
         "Looping over a list that shrinks under your hands skips somebody. And the one that needs "
         "a block may be the last one itself: then it is the victim, and gets no chunk. After the "
-        "pass, everybody in `running` has a chunk (unless the budget is gone), and nobody in "
-        "`waiting` has blocks or computed tokens. Admission is undone soon if it only asks for "
+        "pass, everybody in `running` has a chunk, and nobody in `waiting` "
+        "has blocks or computed tokens. Admission is undone soon if it only asks for "
         "the blocks of the first chunk.",
         "go over a copy of those that run; skip who has been thrown out meanwhile\n"
         "  as long as the blocks don't suffice:\n"
@@ -139,8 +142,11 @@ EXERCISE = Details(
             ("the victim is the first of the running requests", "FirstGoes"),
             ("the victim is the first of the running requests", "FirstGoesChunkStays"),
             ("the victim is whoever needs a block", "ItselfGoes"),
+            ("can_grow is asked about all known tokens, not those of the chunk", "AsksForAll"),
+            ("several victims of one step wait in the wrong order", "VictimsInOrder"),
             ("the victim goes to the back of the queue", "ToTheBack"),
             ("the victim loses its outputs", "OutputsLost"),
+            ("the victim loses its outputs", "OutputsCleared"),
             ("the victim keeps its blocks", "BlocksKept"),
             ("admission asks for the blocks of the first chunk only", "NoReservation"),
             ("hit blocks that are free are not counted at admission", "FreeHitsForNothing"),

@@ -16,6 +16,38 @@ class TokenKept(PlainScheduler):
         return ended
 
 
+class NotSkipped(PlainScheduler):
+    def update(self, schedule: Schedule, sampled: dict[str, int]) -> list[Request]:
+        self.gone = set()
+        return super().update(schedule, sampled)
+
+
+class NotSkippedReasonSet(NotSkipped):
+    """Takes the reason that abort has set for an end that update found."""
+
+    def reason(self, request: Request) -> str | None:
+        request.finish_reason = super().reason(request) or request.finish_reason
+        return request.finish_reason
+
+
+class ReleasedInUpdate(PlainScheduler):
+    """Who runs keeps its blocks, and its seat, until the step is over."""
+
+    def finish(self, request: Request, reason: str) -> None:
+        self.late = getattr(self, "late", [])
+        if reason == "abort" and request.block_table:
+            request.finish_reason = reason
+            self.late.append(request)
+        else:
+            super().finish(request, reason)
+
+    def update(self, schedule: Schedule, sampled: dict[str, int]) -> list[Request]:
+        for request in getattr(self, "late", []):
+            self.cache.release(request)
+        self.late = []
+        return super().update(schedule, sampled)
+
+
 class RunningOnly(PlainScheduler):
     def abort(self, request_id: str) -> bool:
         if request_id in [r.request_id for r in self.waiting]:

@@ -77,6 +77,21 @@ class ForgetsWaiting(PlainScheduler):
         return num
 
 
+class AloneAmongRunning(PlainScheduler):
+    """Counts those that run; the one that is admitted stands among them by then."""
+
+    def length(self, request: Request, start: int) -> int:
+        wanted = min(request.num_tokens - start, self.left)
+        cap = self.config.long_prefill_token_threshold
+        return min(wanted, cap) if cap and len(self.running) > 1 else wanted
+
+
+class GrowsForAll(PlainScheduler):
+    def take(self, request: Request, num: int) -> None:
+        self.cache.grow(request, request.num_tokens)
+        super().take(request, num)
+
+
 class CutsAlways(PlainScheduler):
     def admit_waiting(self) -> None:
         config = self.config

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from judge.mistakes.scheduler_plain import PlainScheduler
 from mini_engine.control.request import Request
-from mini_engine.interfaces import Schedule
+from mini_engine.interfaces import Chunk, Schedule
 
 
 class Static(PlainScheduler):
@@ -120,6 +122,45 @@ class CountsSampled(PlainScheduler):
 class KeepsBlocks(PlainScheduler):
     def finish(self, request: Request, reason: str) -> None:
         request.finish_reason = reason
+
+
+class NeverLooks(PlainScheduler):
+    def lookup(self, request: Request) -> list[int]:
+        return []
+
+
+class PartOfHit(PlainScheduler):
+    def lookup(self, request: Request) -> list[int]:
+        return super().lookup(request)[:1]
+
+
+class CountNotSet(PlainScheduler):
+    def admit(self, request: Request, hit: list[int], num: int) -> None:
+        self.waiting.remove(request)
+        self.cache.admit(request, hit)
+        self.running.append(request)
+        self.take(request, num)
+        self.made.cached[request.request_id] = len(hit) * self.config.block_size
+        (self.made.resumed if request.num_preemptions else self.made.new).append(request.request_id)
+
+
+class CountNotSetAndAdds(PlainScheduler):
+    """The chunk starts behind the hit; the count, moved by what was computed, lacks it."""
+
+    def admit(self, request: Request, hit: list[int], num: int) -> None:
+        super().admit(request, hit, num)
+        request.num_computed = 0
+
+    def advance(self, chunk: Chunk) -> None:
+        chunk.request.num_computed += chunk.num_tokens
+
+
+class CountNotSetNorSamples(CountNotSet):
+    """And does not look at `samples` in update."""
+
+    def update(self, schedule: Schedule, sampled: dict[str, int]) -> list[Request]:
+        chunks = [dataclasses.replace(chunk, samples=True) for chunk in schedule.chunks]
+        return super().update(dataclasses.replace(schedule, chunks=chunks), sampled)
 
 
 class IgnoresHit(PlainScheduler):

@@ -88,12 +88,15 @@ class PlainScheduler:
 
     def serve(self, request: Request) -> None:
         num = self.length(request, request.num_computed)
-        while not self.cache.can_grow(request, request.num_computed + num):
+        while not self.can_grow(request, request.num_computed + num):
             victim = self.victim(request)
             self.preempt(victim)
             if victim is request:
                 return
         self.take(request, num)
+
+    def can_grow(self, request: Request, num_tokens: int) -> bool:
+        return self.cache.can_grow(request, num_tokens)
 
     def length(self, request: Request, start: int) -> int:
         cap = self.config.long_prefill_token_threshold
@@ -124,7 +127,7 @@ class PlainScheduler:
     def admit_waiting(self) -> None:
         while self.waiting and self.left > 0 and self.seat_left():
             request = self.waiting[0]
-            hit = self.cache.lookup(request)
+            hit = self.lookup(request)
             start = len(hit) * self.config.block_size
             num = self.length(request, start)
             whole = start + num == request.num_tokens
@@ -140,6 +143,9 @@ class PlainScheduler:
         self.take(request, num)
         self.made.cached[request.request_id] = request.num_computed
         (self.made.resumed if request.num_preemptions else self.made.new).append(request.request_id)
+
+    def lookup(self, request: Request) -> list[int]:
+        return self.cache.lookup(request)
 
     def fits(self, request: Request, hit: list[int]) -> bool:
         pool = self.cache.pool

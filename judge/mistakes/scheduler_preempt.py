@@ -45,6 +45,11 @@ class ItselfGoes(PlainScheduler):
         return request
 
 
+class AsksForAll(PlainScheduler):
+    def can_grow(self, request: Request, num_tokens: int) -> bool:
+        return self.cache.can_grow(request, request.num_tokens)
+
+
 class ToTheBack(PlainScheduler):
     def wait_again(self, victim: Request) -> None:
         self.waiting.append(victim)
@@ -55,6 +60,24 @@ class OutputsLost(PlainScheduler):
         victim.num_computed = 0
         victim.output_token_ids.clear()
         del victim.token_ids[len(victim.prompt_token_ids) :]
+
+
+class OutputsCleared(PlainScheduler):
+    """Clears the list only; token_ids keeps them."""
+
+    def forget(self, victim: Request) -> None:
+        victim.num_computed = 0
+        victim.output_token_ids.clear()
+
+
+class VictimsInOrder(PlainScheduler):
+    def serve_running(self) -> None:
+        self.out: list[Request] = []
+        super().serve_running()
+        self.waiting[:0] = self.out
+
+    def wait_again(self, victim: Request) -> None:
+        self.out.append(victim)
 
 
 class BlocksKept(PlainScheduler):

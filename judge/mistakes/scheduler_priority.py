@@ -66,6 +66,41 @@ class NamesStay(PlainScheduler):
             self.left += chunk.num_tokens
 
 
+class EverybodysNames(PlainScheduler):
+    def unschedule(self, victim: Request) -> None:
+        chunk = self.chunks.pop(victim.request_id, None)
+        if chunk is not None:
+            self.left += chunk.num_tokens
+            self.cache.take_back_names()
+
+
+class SkipsAfterVictim(PlainScheduler):
+    """Walks over the list from which victims are taken."""
+
+    def serve_running(self) -> None:
+        for request in self.running:
+            if self.left > 0:
+                self.serve(request)
+
+
+class IndexNotShifted(PlainScheduler):
+    """The index stays if the request itself went, and also if one before it did."""
+
+    def serve_running(self) -> None:
+        index = 0
+        while index < len(self.running) and self.left > 0:
+            request = self.running[index]
+            self.serve(request)
+            index += request in self.running
+
+
+class NoArrival(PlainScheduler):
+    def add(self, request: Request) -> None:
+        super().add(request)
+        request.arrival = 0
+        self.sort()
+
+
 class AdmitsAfterwards(PlainScheduler):
     def may_admit(self) -> bool:
         return True

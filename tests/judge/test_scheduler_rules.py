@@ -10,7 +10,10 @@ import pytest
 from judge import engine_checks, wire
 from judge.api import Context
 from judge.engine_run import control_plane
+from judge.exercises import scheduler_priority
+from judge.mistakes import scheduler_chunked, scheduler_continuous
 from judge.mistakes.scheduler_plain import PlainScheduler
+from judge.mistakes.scheduler_priority import EverybodysNames, NoArrival
 from judge.sandbox import ROOT
 from judge.scheduler_cases import RECORDED, random_script, recorded, request, script
 from judge.scheduler_checks import legal, same_schedule
@@ -153,3 +156,44 @@ def test_an_error_inside_the_engine_is_not_hidden_by_an_abort_that_is_a_stub() -
     assert found.type_name == "ZeroDivisionError"
     fine = control_plane({"Scheduler": PlainScheduler}, payload, Context(slot="scheduler"))
     assert fine["free"] == 20, "debug mode does without check_invariants of the scheduler"
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        (scheduler_continuous.NeverLooks, "a hit of 0 tokens, and lookup had blocks of its"),
+        (scheduler_continuous.PartOfHit, "a hit of 4 tokens, and lookup had blocks of its first 8"),
+        (scheduler_chunked.GrowsForAll, "a holds 3 blocks; the 8 tokens that are computed"),
+    ],
+)
+def test_hits_and_blocks_are_those_of_the_contract(part: Any, said: str) -> None:
+    tokens = list(range(9))
+    pair = [request("a", tokens, 3), request("b", [*tokens, 70, 71], 3, step=2)]
+    case = script(
+        random.Random(4), "b begins like a", pair, enable_prefix_caching=True,
+        max_num_batched_tokens=8,
+    )  # fmt: skip
+    assert verdict(PlainScheduler, case) == ""
+    assert said in verdict(part, case)
+
+
+def test_blocks_lack_at_admission_and_nobody_is_to_be_preempted() -> None:
+    class AdmitsAll(PlainScheduler):
+        def fits(self, request: Any, hit: list[int]) -> bool:
+            return True
+
+    pair = [request("a", 6, 6), request("b", 9, 2)]
+    said = verdict(AdmitsAll, script(random.Random(5), "4 blocks", pair, num_blocks=4))
+    assert "it raised OutOfBlocks" in said
+    assert "at the admission of b: nobody is preempted for who waits" in said
+    assert "if it says no, preempt" not in said
+
+
+def test_names_of_others_and_equal_arrivals_are_said() -> None:
+    cases = scheduler_priority.in_this_step(random.Random(6))
+    texts = [verdict(EverybodysNames, case) for case in cases]
+    assert any("take_back_names() took the names" in text for text in texts)
+    assert all("KeyError" not in text or "only the victim's are due" in text for text in texts)
+    cases = scheduler_priority.victims(random.Random(6))
+    texts = [verdict(NoArrival, case) for case in cases]
+    assert any("are equal: add gives each its own, counting up" in text for text in texts)

@@ -1,4 +1,4 @@
-# mistake: none
+# mistake: update does not skip who was aborted
 """update meets an aborted request and stumbles."""
 
 from collections import deque

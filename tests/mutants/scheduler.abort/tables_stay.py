@@ -1,4 +1,4 @@
-# mistake: a failed step puts everybody back who runs, and keeps their blocks
+# mistake: a failed step keeps the blocks of its requests
 """Waits again with blocks."""
 
 from collections import deque

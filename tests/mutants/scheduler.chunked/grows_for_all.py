@@ -1,4 +1,4 @@
-# mistake: none
+# mistake: blocks for all known tokens are taken with the first chunk
 """Takes blocks for the whole prompt, but keeps a wrong end for the chunk."""
 
 from collections import deque

@@ -1,4 +1,4 @@
-# mistake: none
+# mistake: alone is who runs alone, though others wait
 """Counts who runs, and not who waits, from the admitted one's side."""
 
 from collections import deque

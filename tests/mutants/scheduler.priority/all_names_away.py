@@ -1,4 +1,4 @@
-# mistake: none
+# mistake: the names of everybody are taken back, not just the victim's
 """Takes the names of the whole step back."""
 
 from collections import deque

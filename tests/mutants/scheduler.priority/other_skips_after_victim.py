@@ -1,4 +1,4 @@
-# mistake: none
+# mistake: somebody is skipped when a victim stood earlier in the list
 """Skips whoever moved into the victim's place."""
 
 from collections import deque
