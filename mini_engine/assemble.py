@@ -43,9 +43,8 @@ def assemble(
     if isinstance(model, Model):
         loaded, tokenizer = model, None
     else:
-        folder = find_model(str(model))
-        loaded = load_model(folder, device, getattr(torch, config.dtype), parts.resolve("rope"))
-        tokenizer = None if tokens_only else load_tokenizer(folder)
+        dtype, rope = getattr(torch, config.dtype), parts.resolve("rope")
+        loaded, tokenizer = load_model(str(model), device, dtype, rope, tokens_only=tokens_only)
     device, dtype = loaded.device, loaded.dtype
     config = resolve_sizes(config, loaded.config, device, dtype)
     kv_cache = parts.resolve("kv_cache")(
@@ -64,12 +63,22 @@ def assemble(
 
 
 def load_model(
-    folder: Path, device: torch.device, dtype: torch.dtype, rope: ApplyRope = apply_rope
-) -> Model:
-    """The model in a checkpoint's folder; never random weights."""
+    name: str,
+    device: torch.device,
+    dtype: torch.dtype,
+    rope: ApplyRope = apply_rope,
+    *,
+    tokens_only: bool = False,
+) -> tuple[Model, Any]:
+    """The model and tokenizer of a folder, a hub id or the default; never random weights.
+
+    With `tokens_only` there is no tokenizer: None.
+    """
+    folder = find_model(name)
     config = load_config(folder)
     weights = load_weights(folder, config, dtype)
-    return Model.from_tensors(config, weights, device, dtype, rope)
+    tokenizer = None if tokens_only else load_tokenizer(folder)
+    return Model.from_tensors(config, weights, device, dtype, rope), tokenizer
 
 
 def resolve_sizes(

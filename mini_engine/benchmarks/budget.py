@@ -88,9 +88,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     import torch
 
     from mini_engine.assemble import load_model
-    from mini_engine.text.checkpoint import find_model
 
-    model = load_model(find_model(args.model), torch.device("cpu"), torch.float32)
+    model, _ = load_model(args.model, torch.device("cpu"), torch.float32)
     rows = sweep(model, rounds=args.rounds)
     for row in rows:
         print("  ".join(f"{key} {value:g}" for key, value in row.items()))
