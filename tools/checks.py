@@ -88,6 +88,7 @@ def run(arguments: list[str]) -> tuple[int, str]:
     environment = dict(
         os.environ,
         HF_HUB_OFFLINE="1",
+        OMP_WAIT_POLICY="PASSIVE",  # threads that spin while they wait slow busy machines down
         PYTHONUNBUFFERED="1",
         JUPYTER_PREFER_ENV_PATH="1",
         # Two test processes on two cores: one thread each, or they take each other's time.
