@@ -32,13 +32,20 @@ def prefill_chunks(*numbers):
 """
 
 
+def heed_signals() -> None:
+    """As in a terminal: whoever runs the tests in the background, or with nohup, has some ignored,
+    and that is inherited."""
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_stopped_judge_ends_what_the_code_started(signum: int, checkout: Checkout) -> None:
     work = checkout.make_work()
     pids = checkout.root / "pids"
     (work / "life.py").write_text(STARTS_MORE.format(pids=str(pids)), encoding="utf-8")
     judge = subprocess.Popen(
-        checkout.command(CHUNKS), cwd=checkout.root,
+        checkout.command(CHUNKS), cwd=checkout.root, preexec_fn=heed_signals,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     wait_for(pids)

@@ -10,7 +10,7 @@ import openai
 import pytest
 
 from mini_engine import LLMEngine, SamplingParams
-from tests.serve.server import Server
+from tests.serve.server import Server, run_async
 
 MODEL = "smollm2-135m-instruct"
 ASK = [{"role": "user", "content": "What is the capital of France?"}]
@@ -165,7 +165,7 @@ def test_the_asynchronous_client_and_many_at_once(server: Server) -> None:
             assert together[:3] == alone
             return together
 
-    assert len(set(asyncio.run(run()))) > 6
+    assert len(set(run_async(run()))) > 6
     server.wait_for("kv_cache_usage", 0.0)
 
 

@@ -17,7 +17,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.serve.server import PATIENCE_S, Server
+from tests.serve.server import PATIENCE_S, Server, run_async
 
 SEED = 20
 SECONDS = float(os.environ.get("MINI_ENGINE_SOAK_S", "25"))
@@ -98,9 +98,9 @@ def test_every_answer_is_right_and_nothing_leaks(server: Server) -> None:
 
     (core,) = server.children()
     processes = [psutil.Process(core), psutil.Process(server.process.pid)]
-    asyncio.run(run())  # once, so that what is loaded late does not count as growth
+    run_async(run())  # once, so that what is loaded late does not count as growth
     before = [process.memory_info().rss for process in processes]
-    seen = asyncio.run(run())
+    seen = run_async(run())
     server.wait_for("requests_running", 0)
     server.wait_for("requests_waiting", 0)
     server.wait_for("kv_cache_usage", 0.0)
