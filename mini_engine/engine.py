@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mini_engine.config import DEFAULT_MODEL, EngineConfig, from_kwargs
 from mini_engine.control.request import Request
-from mini_engine.intake import Intake, Prompt, new_seed
+from mini_engine.intake import Intake, Prompt
 from mini_engine.interfaces import Schedule
 from mini_engine.outputs import OutputStream, RequestOutput
 from mini_engine.parts import EngineParts
@@ -123,14 +123,9 @@ class LLMEngine:
         """
         self._check_open()
         name = f"request-{self._num_requests}" if request_id is None else request_id
-        if params.seed is None:  # one seed for all: the number of the choice makes the difference
-            params = dataclasses.replace(params, seed=new_seed())
         ids: list[str] = []
         try:
-            for choice in range(params.n):
-                request = self._intake.request(
-                    f"{name}.{choice}", prompt, params, priority, cache_salt, choice
-                )
+            for request in self._intake.choices(name, prompt, params, priority, cache_salt):
                 ids.append(self.add(request))
         except BaseException:
             for own in ids:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -61,6 +62,26 @@ class Intake:
             seed=new_seed() if params.seed is None else params.seed,
             choice=choice,
         )
+
+    def choices(
+        self,
+        name: str,
+        prompt: Prompt,
+        params: SamplingParams,
+        priority: int = 0,
+        cache_salt: str | None = None,
+    ) -> list[Request]:
+        """A request for each of the `n` choices, "NAME.0" and so on. Raises as `request` does.
+
+        They have one seed: the number of the choice makes the difference.
+        """
+        if params.seed is None:
+            params = dataclasses.replace(params, seed=new_seed())
+        prompt = self.encode(prompt)
+        return [
+            self.request(f"{name}.{choice}", prompt, params, priority, cache_salt, choice)
+            for choice in range(params.n)
+        ]
 
     def stream(self, request: Request) -> OutputStream:
         """What turns the request's tokens into text as they come."""

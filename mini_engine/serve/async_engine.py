@@ -7,13 +7,12 @@ Compare `AsyncLLM` in vLLM's `vllm/v1/engine/async_llm.py`.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from mini_engine.control.request import Request
-from mini_engine.intake import Intake, Prompt, new_seed
+from mini_engine.intake import Intake, Prompt
 from mini_engine.outputs import OutputStream, RequestOutput
 from mini_engine.parts import EngineParts
 from mini_engine.sampling_params import SamplingParams
@@ -123,16 +122,14 @@ class AsyncEngine:
     ) -> list[Request]:  # fmt: skip
         name = request_id or f"request-{self._num_requests}"
         self._num_requests += 1
-        if params.n > 1 and params.seed is None:
-            params = dataclasses.replace(params, seed=new_seed())
-        names = [name] if params.n == 1 else [f"{name}.{choice}" for choice in range(params.n)]
-        taken = [one for one in names if one in self._serving]
+        if params.n == 1:
+            requests = [self.intake.request(name, prompt, params, priority, cache_salt)]
+        else:
+            requests = self.intake.choices(name, prompt, params, priority, cache_salt)
+        taken = [r.request_id for r in requests if r.request_id in self._serving]
         if taken:
             raise ValueError(f"request {taken[0]!r} is being served already; ids must be unique")
-        return [
-            self.intake.request(one, prompt, params, priority, cache_salt, choice)
-            for choice, one in enumerate(names)
-        ]
+        return requests
 
     def _abort(self, request_ids: set[str]) -> None:
         known = [one for one in request_ids if self._serving.pop(one, None) is not None]

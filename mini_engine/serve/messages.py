@@ -1,8 +1,8 @@
 """Owns what front end and engine core say to each other: plain dicts, which msgpack can pack.
 
-To the core: "add" (a request), "abort" (ids), "trace" (whether step records are wanted), "reset"
-(the prefix cache) and "stop". From the core: "ready" (the engine's numbers), "outputs" (of one
-step, with the state of the engine), "refused" (a request) and "failed" (the core is gone).
+To the core: "add" (a request), "abort" (ids), "trace" (whether step records are wanted) and "stop".
+From the core: "ready" (the engine's numbers), "outputs" (of one step, with the state of the
+engine), "refused" (a request) and "failed" (the core is gone).
 """
 
 from __future__ import annotations
