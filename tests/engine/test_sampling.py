@@ -21,7 +21,7 @@ KINDS: list[dict[str, Any]] = [
     {},
     {"temperature": 1.5, "seed": 5, "top_k": 40, "repetition_penalty": 1.3},
     {"temperature": 1.0, "seed": 6, "min_p": 0.05, "presence_penalty": 0.5},
-    {"temperature": 1.0},  # no seed: every run is another one, and its neighbours don't notice
+    {"temperature": 9.0},  # no seed: every run is another one, and its neighbours don't notice
 ]
 PARAMS = [SamplingParams(max_tokens=12, ignore_eos=True, **kind) for kind in KINDS]
 SCHEDULES: dict[str, dict[str, Any]] = {
