@@ -1,7 +1,8 @@
 """Owns the table of the parts that a learner writes: file, name, slot, and how the part fits in it.
 
 Loads no torch by itself. Later rows win where two fill one slot: attention over blocks replaces
-attention over contiguous keys, as in the course.
+attention over contiguous keys, as in the course. Slot mapping and logits rows share a slot until
+the whole batch is the learner's.
 """
 
 from __future__ import annotations
@@ -19,16 +20,23 @@ from mini_engine.parts import EngineParts, import_part
 
 @dataclass(frozen=True)
 class LearnerPart:
-    """`symbol` of `file` fills `slot`; the `adapter`, "module:name" makes it fit."""
+    """`symbol` of `file` fills `slot`; the `adapter`, "module:name" makes it fit.
+
+    One that `wraps` replaces only its share of what is in the slot before it.
+    """
 
     file: str
     symbol: str
     slot: str
     adapter: str | None = None
+    wraps: bool = False
 
-    def fitted(self, thing: Any) -> Any:
-        """The learner's class or function as the slot takes it."""
-        return thing if self.adapter is None else import_part(self.adapter)(thing)
+    def fitted(self, thing: Any, before: Any = None) -> Any:
+        """The learner's class or function as the slot takes it; `before` is in the slot so far."""
+        if self.adapter is None:
+            return thing
+        adapter = import_part(self.adapter)
+        return adapter(thing, before) if self.wraps and before is not None else adapter(thing)
 
 
 ADAPTERS = "mini_engine.compute.adapters"
@@ -38,11 +46,13 @@ LEARNER_PARTS = (
         "kv_cache.py", "attention_over_contiguous", "attention", f"{ADAPTERS}:contiguous_attention"
     ),
     LearnerPart("paged_kv.py", "BlockPool", "block_pool"),
-    LearnerPart("paged_kv.py", "slot_mapping", "build_batch", f"{ADAPTERS}:batch_builder"),
+    LearnerPart(
+        "paged_kv.py", "slot_mapping", "build_batch", f"{ADAPTERS}:batch_builder", wraps=True
+    ),
     LearnerPart(
         "paged_kv.py", "paged_attention", "attention", f"{ADAPTERS}:single_request_attention"
     ),
-    LearnerPart("batching.py", "logits_rows", "build_batch", f"{ADAPTERS}:row_chooser"),
+    LearnerPart("batching.py", "logits_rows", "build_batch", f"{ADAPTERS}:row_chooser", wraps=True),
     LearnerPart("batching.py", "build_batch", "build_batch"),
     LearnerPart("batching.py", "varlen_attention", "attention", f"{ADAPTERS}:varlen_attention"),
     LearnerPart("scheduler.py", "Scheduler", "scheduler"),
@@ -56,12 +66,18 @@ def engine_parts(things: Mapping[str, Any]) -> EngineParts:
     Symbols that fill no slot are left out.
     """
     rows = [row for row in LEARNER_PARTS if row.symbol in things]
-    return EngineParts(**{row.slot: row.fitted(things[row.symbol]) for row in rows})
+    slots: dict[str, Any] = {}
+    for row in placed(rows):
+        slots[row.slot] = row.fitted(things[row.symbol], slots.get(row.slot))
+    return EngineParts(**slots)
 
 
 def placed(rows: Iterable[LearnerPart]) -> list[LearnerPart]:
-    """Those rows that really get a slot: the last one of each."""
-    return list({row.slot: row for row in rows}.values())
+    """Those rows that really get a slot: the last one of each, and what wraps it."""
+    slots: dict[str, list[LearnerPart]] = {}
+    for row in rows:
+        slots[row.slot] = [*slots.get(row.slot, []), row] if row.wraps else [row]
+    return [row for found in slots.values() for row in found]
 
 
 def load_parts(folder: Path, rows: Iterable[LearnerPart]) -> dict[str, Any]:
