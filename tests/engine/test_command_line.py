@@ -22,7 +22,7 @@ def test_json_with_trace_holds_answers_and_steps(capsys: pytest.CaptureFixture[s
     result = json.loads(capsys.readouterr().out)
     assert [output["prompt"] for output in result["outputs"]] == [QUESTION, "Say hello."]
     assert "Paris" in result["outputs"][0]["text"]
-    assert result["trace_version"] == 1
+    assert result["trace_version"] == 2
     assert result["config"]["num_blocks"] == 20
     sampled = [token for step in result["trace"] for token in step["sampled"].values()]
     assert sorted(sampled) == sorted(t for o in result["outputs"] for t in o["token_ids"])
