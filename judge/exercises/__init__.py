@@ -247,6 +247,18 @@ EXERCISES: tuple[Exercise, ...] = (
         reference="mini_engine.control.prefix_cache",
         module="judge.exercises.prefix_cache_cache",
     ),
+    Exercise(
+        id="graphs.buckets",
+        chapter=7,
+        title="Which batch sizes to capture",
+        file="graphs.py",
+        symbols=("bucket_sizes",),
+        slot=None,
+        needs_torch=False,
+        minutes=30,
+        reference="judge.solutions.graphs",
+        module="judge.exercises.graphs_buckets",
+    ),
 )
 
 
