@@ -47,6 +47,7 @@ LEARNER_PARTS = (
     LearnerPart("batching.py", "varlen_attention", "attention", f"{ADAPTERS}:varlen_attention"),
     LearnerPart("scheduler.py", "Scheduler", "scheduler"),
     LearnerPart("prefix_cache.py", "PrefixCache", "prefix_cache"),
+    LearnerPart("graphs.py", "StaticBuffers", "graph_runner", f"{ADAPTERS}:with_buffers"),
 )
 
 
