@@ -14,6 +14,7 @@ from mini_engine.compute.filters import (
     HEAD,
     Filters,
     best_tokens,
+    first_best,
     keeps,
     lowest_kept,
     lowest_of_sorted,
@@ -46,12 +47,11 @@ class Sampler:
         logits = _adjusted(logits, requests)
         drawn = [row for row, r in enumerate(requests) if not r.params.greedy]
         if not drawn:
-            return logits.argmax(dim=-1).tolist()
+            return first_best(logits).tolist()
         if len(drawn) == len(requests):
             return draw(logits, requests).tolist()
         rows = torch.tensor(drawn, device=logits.device)
-        # `argmax` gives the first of equal maxima.
-        token_ids = logits.argmax(dim=-1)
+        token_ids = first_best(logits)
         token_ids[rows] = draw(logits[rows], [requests[row] for row in drawn])
         return token_ids.tolist()
 

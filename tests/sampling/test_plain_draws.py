@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from mini_engine.compute.filters import Filters, best_tokens, keeps, lowest_of_sorted
+from mini_engine.compute.filters import Filters, best_tokens, first_best, keeps, lowest_of_sorted
 from mini_engine.compute.noise import draw_keys, gumbel
 from mini_engine.compute.sampler import draw
 from mini_engine.control.request import Request
@@ -74,6 +74,14 @@ def test_the_best_tokens_are_those_of_topk(seed: int, size: int, count: int) -> 
     assert torch.equal(best, expected.values)
     assert torch.equal(logits.gather(-1, ids), best)
     assert all(len(set(row)) == count for row in ids.tolist())
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 10**6), size=st.sampled_from([1, 31, 32, 96, 1024]))
+def test_the_first_best_of_many_equals(seed: int, size: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randint(0, 3, (4, size), generator=generator).float()
+    assert torch.equal(first_best(logits), logits.argmax(-1))
 
 
 @settings(deadline=None, max_examples=60)
