@@ -12,6 +12,7 @@ from mini_engine.show.journey import request_map
 from mini_engine.show.markup import Figure, table
 from mini_engine.show.schedule_diff import schedule_diff
 from mini_engine.show.slots import slot_map
+from mini_engine.show.source_map import source_table
 from mini_engine.show.timelines import timeline
 from mini_engine.show.widgets import choice_slider, step_slider
 
@@ -26,6 +27,7 @@ __all__ = [
     "request_map",
     "schedule_diff",
     "slot_map",
+    "source_table",
     "step_slider",
     "table",
     "timeline",
