@@ -247,6 +247,30 @@ EXERCISES: tuple[Exercise, ...] = (
         reference="mini_engine.control.prefix_cache",
         module="judge.exercises.prefix_cache_cache",
     ),
+    Exercise(
+        id="sampling.filter",
+        chapter=6,
+        title="What temperature, min-p, top-k and top-p leave of the logits",
+        file="sampling.py",
+        symbols=("filter_logits",),
+        slot="sampler",
+        needs_torch=True,
+        minutes=35,
+        reference="mini_engine.compute.plain_sampler",
+        module="judge.exercises.sampling_filter",
+    ),
+    Exercise(
+        id="sampling.sample",
+        chapter=6,
+        title="A token per row: greedy, or a draw that nobody else changes",
+        file="sampling.py",
+        symbols=("sample",),
+        slot="sampler",
+        needs_torch=True,
+        minutes=30,
+        reference="mini_engine.compute.plain_sampler",
+        module="judge.exercises.sampling_sample",
+    ),
 )
 
 
