@@ -47,6 +47,8 @@ LEARNER_PARTS = (
     LearnerPart("batching.py", "varlen_attention", "attention", f"{ADAPTERS}:varlen_attention"),
     LearnerPart("scheduler.py", "Scheduler", "scheduler"),
     LearnerPart("prefix_cache.py", "PrefixCache", "prefix_cache"),
+    LearnerPart("text.py", "IncrementalDetokenizer", "detokenizer"),
+    LearnerPart("text.py", "StopChecker", "stop_checker"),
 )
 
 
