@@ -50,6 +50,8 @@ LEARNER_PARTS = (
     LearnerPart("prefix_cache.py", "PrefixCache", "prefix_cache"),
     LearnerPart("sampling.py", "filter_logits", "sampler", f"{SAMPLERS}:filtering_sampler"),
     LearnerPart("sampling.py", "sample", "sampler", f"{SAMPLERS}:drawing_sampler"),
+    LearnerPart("text.py", "IncrementalDetokenizer", "detokenizer"),
+    LearnerPart("text.py", "StopChecker", "stop_checker"),
 )
 
 
