@@ -74,7 +74,7 @@ def test_debug_mode_poison_changes_nothing(model: Model) -> None:
 
 
 def test_graphs_change_nothing(model: Model) -> None:
-    """Replayed by the emulator, which needs a moment for each operation: few of everything."""
+    """Replayed by the emulator, which is slow: few prompts and few buckets."""
     few = [0, 1, 20, 21]
     options = {"num_blocks": 40, "max_model_len": 112, "max_num_seqs": 3, "cuda_graphs": True}
     with LLMEngine(model, device="cpu", **options) as engine:
