@@ -215,7 +215,8 @@ class LLMEngine:
         if self.config.debug and check_invariants is not None:  # a learner's has none
             check_invariants()
         self._recorder.mark()
-        self._recorder.finished(alive, ended, self.scheduler, self.cache.pool.num_free)
+        bucket = getattr(self.runner, "graph_bucket", None) if schedule.chunks else None
+        self._recorder.finished(alive, ended, self.scheduler, self.cache.pool.num_free, bucket)
         return outputs
 
     def _take_logprobs(self) -> None:
