@@ -24,8 +24,10 @@ SIZES = ("--device", "cpu", "--max-model-len", "256", "--num-blocks", "64")
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BackgroundServer]:
-    """A server with a learner's detokenizer and stop checker, its core in a thread."""
+    """A server with a learner's sampler, detokenizer and stop checker, its core in a thread."""
     folder = tmp_path_factory.mktemp("practice")
+    sampler = (ALTERNATIVES / "sampling.sample/as_in_the_course.py").read_text("utf-8")
+    (folder / "sampling.py").write_text(sampler, "utf-8")
     parts = ("text.detokenizer/two_offsets.py", "text.stop-checker/fixed_buffer.py")
     text = "\n\n".join((ALTERNATIVES / part).read_text("utf-8") for part in parts)
     (folder / "text.py").write_text(text, "utf-8")
@@ -38,12 +40,13 @@ def test_the_parts_of_a_learner_serve_the_official_client(
 ) -> None:
     assert "yours: IncrementalDetokenizer of text.py, as detokenizer" in own.log.read_text()
     assert "yours: StopChecker of text.py, as stop_checker" in own.log.read_text()
+    assert "yours: sample of sampling.py, as sampler" in own.log.read_text()
     answers = []
     for url in (own.base_url, f"{server.url}/v1"):
         client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
         stream = client.completions.create(
             model=MODEL, prompt="Emojis: \N{WAVING HAND SIGN} \N{GRINNING FACE}", max_tokens=12,
-            temperature=0, stream=True, stop=["zebra", " and so on"],
+            temperature=0.8, seed=7, stream=True, stop=["zebra", " and so on"],
         )  # fmt: skip
         pieces = [(chunk.choices[0].text, chunk.choices[0].finish_reason) for chunk in stream]
         answers.append(("".join(text for text, _ in pieces), pieces[-1][1]))
