@@ -1,11 +1,11 @@
 """Owns a server in the background: `python -m mini_engine serve` for as long as a program needs it.
 
-Chapters use it. The server ends with `stop`, with the program, and with a program that is killed.
+Chapters use it. The server ends with `stop`, with its last reference (a cell that starts it runs
+again), with the program, and with a program that is killed.
 """
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import re
 import signal
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import weakref
 from pathlib import Path
 
 import httpx
@@ -21,6 +22,7 @@ import httpx
 PATIENCE_S = 120.0
 SECONDS_TO_STOP = 30.0
 PR_SET_PDEATHSIG = 1
+LIBRARIES = {"tokenizers": "tokenizers", "ZeroMQ": "zmq", "torch": "libtorch_cpu"}
 LIBC = ctypes.CDLL(None)
 
 
@@ -43,7 +45,7 @@ class BackgroundServer:
             self.process = subprocess.Popen(
                 command, stdout=output, stderr=subprocess.STDOUT, preexec_fn=_end_with_parent
             )
-        atexit.register(self.stop)
+        self._end = weakref.finalize(self, _end, self.process, self._folder)
 
     def wait(self) -> BackgroundServer:
         """Wait until it answers. Raises RuntimeError, with what it said, if it does not."""
@@ -58,6 +60,10 @@ class BackgroundServer:
         self.stop()
         raise RuntimeError(f"the server did not start:\n{said}")
 
+    def processes(self) -> list[dict[str, object]]:
+        """What `processes` says of its processes."""
+        return processes(self.process.pid)
+
     def metric(self, name: str) -> float:
         """A number under /metrics, summed over its labels. Raises ValueError if it isn't there."""
         text = httpx.get(f"{self.url}/metrics").text
@@ -68,21 +74,47 @@ class BackgroundServer:
 
     def stop(self) -> None:
         """End it, and with it its engine. Stopping twice is allowed."""
-        atexit.unregister(self.stop)
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(SECONDS_TO_STOP)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self._folder.cleanup()
+        self._end()
 
     def __enter__(self) -> BackgroundServer:
         return self.wait()
 
     def __exit__(self, *unused: object) -> None:
         self.stop()
+
+
+def processes(pid: int) -> list[dict[str, object]]:
+    """A server's processes: role, threads, memory in MB, which of LIBRARIES each has loaded."""
+    found: list[dict[str, object]] = []
+    for one in (pid, *_children(pid)):
+        folder = Path("/proc") / str(one)
+        status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
+        maps = (folder / "maps").read_text()
+        found.append(
+            {
+                "process": "front end" if one == pid else "engine core",
+                "threads": int(status["Threads"]),
+                "memory, MB": int(status["VmRSS"].split()[0]) // 1000,
+                **{name: "yes" if mark in maps else "no" for name, mark in LIBRARIES.items()},
+            }
+        )
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    tasks = (Path("/proc") / str(pid) / "task").iterdir()
+    return sorted(int(child) for task in tasks for child in (task / "children").read_text().split())
+
+
+def _end(process: subprocess.Popen[bytes], folder: tempfile.TemporaryDirectory[str]) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(SECONDS_TO_STOP)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    folder.cleanup()
 
 
 def _end_with_parent() -> None:

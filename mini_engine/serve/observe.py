@@ -7,6 +7,7 @@ the step record that arrived soonest after the end of its step.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import threading
@@ -62,12 +63,13 @@ def observe(url: str, **body: Any) -> Observation:
 
 
 def _read_trace(lines: Iterator[str], records: list[tuple[float, dict[str, Any]]]) -> None:
-    for line in lines:
-        record = json.loads(line[6:]) if line.startswith("data: {") else {}
-        if "step" in record:
-            records.append((time.monotonic(), record))
-            if record["finished"] or record["aborted"]:
-                return
+    with contextlib.suppress(httpx.TransportError):  # closed: the request failed, which is told
+        for line in lines:
+            record = json.loads(line[6:]) if line.startswith("data: {") else {}
+            if "step" in record:
+                records.append((time.monotonic(), record))
+                if record["finished"] or record["aborted"]:
+                    return
 
 
 def _chunks(client: httpx.Client, body: dict[str, Any]) -> Iterator[tuple[float, str]]:
