@@ -32,6 +32,7 @@ class LearnerPart:
 
 
 ADAPTERS = "mini_engine.compute.adapters"
+SAMPLERS = "mini_engine.compute.sampler_adapters"
 LEARNER_PARTS = (
     LearnerPart("kv_cache.py", "apply_rope", "rope"),
     LearnerPart(
@@ -47,6 +48,10 @@ LEARNER_PARTS = (
     LearnerPart("batching.py", "varlen_attention", "attention", f"{ADAPTERS}:varlen_attention"),
     LearnerPart("scheduler.py", "Scheduler", "scheduler"),
     LearnerPart("prefix_cache.py", "PrefixCache", "prefix_cache"),
+    LearnerPart("sampling.py", "filter_logits", "sampler", f"{SAMPLERS}:filtering_sampler"),
+    LearnerPart("sampling.py", "sample", "sampler", f"{SAMPLERS}:drawing_sampler"),
+    LearnerPart("text.py", "IncrementalDetokenizer", "detokenizer"),
+    LearnerPart("text.py", "StopChecker", "stop_checker"),
     LearnerPart("graphs.py", "StaticBuffers", "graph_runner", f"{ADAPTERS}:with_buffers"),
 )
 

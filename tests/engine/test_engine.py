@@ -9,11 +9,12 @@ import psutil
 import pytest
 
 from mini_engine import EngineParts, LLMEngine, SamplingParams
+from mini_engine.benchmarks.replay import ScriptedRunner
 from mini_engine.compute.random_model import TINY_LLAMA, random_model
 from mini_engine.control.scheduler import Scheduler
 from mini_engine.interfaces import Schedule
 from mini_engine.trace import dump_trace, load_trace
-from tests.control.workloads import ScriptedRunner, add, control_engine, run_to_end
+from tests.control.workloads import add, control_engine, run_to_end
 
 
 @pytest.fixture

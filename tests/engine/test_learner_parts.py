@@ -18,7 +18,7 @@ from mini_engine.parts import EngineParts
 
 ROOT = Path(__file__).resolve().parents[2]
 ALTERNATIVES = ROOT / "tests/alternatives"
-MODULES = ("kv_cache", "paged_kv", "life", "batching", "scheduler", "prefix_cache")
+MODULES = ("kv_cache", "paged_kv", "life", "batching", "scheduler", "prefix_cache", "sampling")
 
 
 @pytest.fixture
