@@ -15,6 +15,8 @@ from judge.execute import OWN_FOLDER, attempt
 from judge.models import folder_of
 from mini_engine.learner_parts import LEARNER_PARTS, engine_parts, load_parts
 
+MOST = 4  # requests at once; graphs are captured for all sizes up to it
+
 
 def answer(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
     """Answer prompts together. For `execute`; `parts` are not used.
@@ -41,9 +43,10 @@ def _answer(payload: Any, context: Context) -> list[dict[str, Any]]:
     else:
         name = "llama" if payload["model"] == "tiny" else payload["model"]
         model = tensor_engine.load(name, 0, context.device, things.get("apply_rope", apply_rope))
+    graphs = any(r.slot == "graph_runner" and r.symbol in things for r in LEARNER_PARTS)
     with LLMEngine(
         model, parts=engine_parts(things), device=context.device, block_size=8, num_blocks=96,
-        max_model_len=256, max_num_batched_tokens=48,
+        max_model_len=256, max_num_batched_tokens=48, max_num_seqs=MOST, cuda_graphs=graphs,
     ) as engine:  # fmt: skip
         watch = engine_watch.Watch(engine, payload)
         chat = bool(getattr(engine.tokenizer, "chat_template", None))
