@@ -107,6 +107,7 @@ def with_server(url: str) -> Contender:
     """A server, asked by as many clients as there are requests, each for a stream."""
     target = Target(f"{url}/v1", served_model(f"{url}/v1", None), extra={"ignore_eos": True})
     address = urlsplit(url)
+    host, port = address.hostname or "127.0.0.1", address.port or 80
 
     def written(request: LoadRequest) -> bytes:
         body = json.dumps({**target.body(request), "stream_options": None}).encode()
@@ -119,9 +120,7 @@ def with_server(url: str) -> Contender:
     async def ask(request: bytes) -> list[float]:
         start = time.perf_counter()
         loop = asyncio.get_running_loop()
-        _, client = await loop.create_connection(
-            lambda: LightClient(request), address.hostname, address.port
-        )
+        _, client = await loop.create_connection(lambda: LightClient(request), host, port)
         await client.gone
         return [start, *client.times]
 
