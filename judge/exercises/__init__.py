@@ -307,6 +307,31 @@ EXERCISES: tuple[Exercise, ...] = (
         reference="judge.solutions.text",
         module="judge.exercises.text_sse",
     ),
+    Exercise(
+        id="graphs.buckets",
+        chapter=7,
+        title="Which batch sizes to capture",
+        file="graphs.py",
+        symbols=("bucket_sizes",),
+        slot=None,
+        needs_torch=False,
+        minutes=30,
+        reference="judge.solutions.graphs",
+        module="judge.exercises.graphs_buckets",
+    ),
+    Exercise(
+        id="graphs.static-buffers",
+        chapter=7,
+        title="Inputs that stay where they are",
+        file="graphs.py",
+        symbols=("StaticBuffers",),
+        slot="graph_runner",
+        needs_torch=True,
+        minutes=30,
+        reference="mini_engine.compute.graph_buffers",
+        module="judge.exercises.graphs_static_buffers",
+        in_engine=False,
+    ),
 )
 
 
