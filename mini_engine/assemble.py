@@ -56,6 +56,7 @@ def assemble(
         build_batch=parts.resolve("build_batch"),
         attention=parts.resolve("attention")(loaded.config, device),
         sampler=parts.resolve("sampler")(),
+        tell_logprobs=parts.resolve("token_logprobs"),
     )
     return Assembled(
         config, runner, tokenizer, loaded.config.eos_token_ids, loaded.config.vocab_size

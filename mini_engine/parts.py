@@ -39,6 +39,8 @@ class EngineParts:
     # the function itself, see compute.model.ApplyRope; a Model given ready-made keeps its own
     sampler: Part = "mini_engine.compute.sampler:Sampler"
     # ()
+    token_logprobs: Part = "mini_engine.compute.logprobs:token_logprobs"
+    # the function itself, see interfaces.TellLogprobs
     detokenizer: Part = "mini_engine.text.detokenizer:IncrementalDetokenizer"
     # (tokenizer, prompt_token_ids)
     stop_checker: Part = "mini_engine.text.stop_checker:StopChecker"

@@ -271,6 +271,30 @@ EXERCISES: tuple[Exercise, ...] = (
         reference="mini_engine.compute.plain_sampler",
         module="judge.exercises.sampling_sample",
     ),
+    Exercise(
+        id="sampling.penalties",
+        chapter=6,
+        title="Repetition, frequency and presence penalties",
+        file="sampling.py",
+        symbols=("apply_penalties",),
+        slot="sampler",
+        needs_torch=True,
+        minutes=25,
+        reference="mini_engine.compute.plain_sampler",
+        module="judge.exercises.sampling_penalties",
+    ),
+    Exercise(
+        id="sampling.logprobs",
+        chapter=6,
+        title="Log probabilities of the chosen tokens and of the best",
+        file="sampling.py",
+        symbols=("token_logprobs",),
+        slot="token_logprobs",
+        needs_torch=True,
+        minutes=20,
+        reference="mini_engine.compute.logprobs",
+        module="judge.exercises.sampling_logprobs",
+    ),
 )
 
 

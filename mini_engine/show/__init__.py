@@ -13,6 +13,7 @@ from mini_engine.show.markup import Figure, table
 from mini_engine.show.schedule_diff import schedule_diff
 from mini_engine.show.slots import slot_map
 from mini_engine.show.timelines import timeline
+from mini_engine.show.tokens import dial_board, token_stages
 from mini_engine.show.widgets import choice_slider, step_slider
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "block_map",
     "cache_map",
     "choice_slider",
+    "dial_board",
     "flat_batch",
     "flat_rows",
     "line_chart",
@@ -30,4 +32,5 @@ __all__ = [
     "table",
     "timeline",
     "timeline_by_time",
+    "token_stages",
 ]
