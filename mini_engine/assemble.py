@@ -47,9 +47,15 @@ def assemble(
         loaded, tokenizer = load_model(str(model), device, dtype, rope, tokens_only=tokens_only)
     device, dtype = loaded.device, loaded.dtype
     config = resolve_sizes(config, loaded.config, device, dtype)
+    assert config.num_blocks is not None
+    # Graphs fill batches up with rows that belong to nobody; those write to a block of their own.
+    num_blocks = config.num_blocks + config.cuda_graphs
     kv_cache = parts.resolve("kv_cache")(
-        loaded.config, config.num_blocks, config.block_size, dtype=dtype, device=device
+        loaded.config, num_blocks, config.block_size, dtype=dtype, device=device
     )
+    graph_runner = None
+    if config.cuda_graphs:
+        graph_runner = parts.resolve("graph_runner")(loaded, kv_cache, config)
     runner = ModelRunner(
         loaded,
         kv_cache,
@@ -57,6 +63,7 @@ def assemble(
         attention=parts.resolve("attention")(loaded.config, device),
         sampler=parts.resolve("sampler")(),
         tell_logprobs=parts.resolve("token_logprobs"),
+        graph_runner=graph_runner,
     )
     return Assembled(
         config, runner, tokenizer, loaded.config.eos_token_ids, loaded.config.vocab_size

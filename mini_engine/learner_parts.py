@@ -61,6 +61,8 @@ LEARNER_PARTS = (
         "sampling.py", "apply_penalties", "sampler", f"{SAMPLERS}:penalizing_sampler", on_top=True
     ),
     LearnerPart("sampling.py", "token_logprobs", "token_logprobs"),
+    LearnerPart("text.py", "IncrementalDetokenizer", "detokenizer"),
+    LearnerPart("text.py", "StopChecker", "stop_checker"),
 )
 
 

@@ -41,6 +41,8 @@ class EngineParts:
     # ()
     token_logprobs: Part = "mini_engine.compute.logprobs:token_logprobs"
     # the function itself, see interfaces.TellLogprobs
+    graph_runner: Part = "mini_engine.compute.cuda_graphs:GraphRunner"
+    # (model, kv_cache, config); only where config.cuda_graphs is set
     detokenizer: Part = "mini_engine.text.detokenizer:IncrementalDetokenizer"
     # (tokenizer, prompt_token_ids)
     stop_checker: Part = "mini_engine.text.stop_checker:StopChecker"

@@ -151,7 +151,7 @@ def _show_parts(parts: list[Whose], progress: Progress, reporter: Reporter) -> N
             why = "passed; a later part of yours fills the same slot"
         label = "yours" if part.row in used else "reference"
         reporter.line(f"  {label:<10} {part.row.slot:<12} {part.exercise.id} ({why})")
-    others = "prefix cache, KV tensors, sampler, detokenizer"
+    others = "KV tensors"
     reporter.line(f"  {'reference':<10} {others}")
     reporter.line()
 

@@ -15,6 +15,7 @@ from mini_engine.interfaces import (
     Batch,
     BuildBatch,
     Chunk,
+    GraphRunner,
     KVCache,
     Sampler,
     Schedule,
@@ -30,7 +31,9 @@ class ModelRunner:
     """Runs the model on scheduled chunks; the parts come from outside and can be replaced.
 
     `observe`, where set, is called in each step with the schedule and the logits of the sampled
-    rows [num_samples, vocab_size], before sampling.
+    rows [num_samples, vocab_size], before sampling. With a `graph_runner`, decode steps are
+    replayed where there is a graph for them; `graph_bucket` is the size of the one that the last
+    step replayed, None if it ran eagerly.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class ModelRunner:
         device: torch.device | str | None = None,
         observe: Observe | None = None,
         tell_logprobs: TellLogprobs = token_logprobs,
+        graph_runner: GraphRunner | None = None,
     ) -> None:
         self.model = model
         self.kv_cache = kv_cache
@@ -52,6 +56,8 @@ class ModelRunner:
         self.device = model.device if device is None else torch.device(device)
         self.observe = observe
         self.tell_logprobs = tell_logprobs
+        self.graph_runner = graph_runner
+        self.graph_bucket: int | None = None
         # Of the last run, by request id, for those that ask for them; prompts by position.
         self.logprobs: dict[str, TokenLogprobs] = {}
         self.prompt_logprobs: dict[str, dict[int, TokenLogprobs]] = {}
@@ -66,6 +72,31 @@ class ModelRunner:
         if not schedule.chunks:
             return {}
         batch = self.build_batch(schedule.chunks, self.kv_cache.block_size)
+        hidden = self._hidden(batch)  # [num_tokens, hidden_size]
+        self._tell_about_prompts(hidden, schedule, batch)
+        requests = [chunk.request for chunk in schedule.chunks if chunk.samples]
+        if not requests:
+            return {}
+        rows = hidden[batch.logits_rows.to(self.device)]
+        logits = self.model.logits(rows)  # [num_samples, vocab_size]
+        if self.observe is not None:
+            self.observe(schedule, logits)
+        token_ids = self.sampler(logits, requests)
+        if len(token_ids) != len(requests):
+            raise RuntimeError(
+                f"the sampler gave {len(token_ids)} tokens for {len(requests)} requests"
+            )
+        self._tell_about_outputs(logits, requests, token_ids)
+        return {r.request_id: token for r, token in zip(requests, token_ids, strict=True)}
+
+    def _hidden(self, batch: Batch) -> Tensor:
+        """Final hidden states of a batch on the CPU, by a graph if there is one for it."""
+        self.graph_bucket = None
+        if self.graph_runner is not None:
+            replayed = self.graph_runner.run(batch)
+            self.graph_bucket = self.graph_runner.bucket
+            if replayed is not None:
+                return replayed
         plan = self.attention.plan(batch)
         batch = batch.to(self.device)
 
@@ -76,21 +107,8 @@ class ModelRunner:
             keys, values = self.kv_cache.layer(layer)
             return self.attention(query, keys, values, plan)
 
-        hidden = self.model(batch.token_ids, batch.positions, attend)  # [num_tokens, hidden_size]
-        self._tell_about_prompts(hidden, schedule, batch)
-        requests = [chunk.request for chunk in schedule.chunks if chunk.samples]
-        if not requests:
-            return {}
-        logits = self.model.logits(hidden[batch.logits_rows])  # [num_samples, vocab_size]
-        if self.observe is not None:
-            self.observe(schedule, logits)
-        token_ids = self.sampler(logits, requests)
-        if len(token_ids) != len(requests):
-            raise RuntimeError(
-                f"the sampler gave {len(token_ids)} tokens for {len(requests)} requests"
-            )
-        self._tell_about_outputs(logits, requests, token_ids)
-        return {r.request_id: token for r, token in zip(requests, token_ids, strict=True)}
+        hidden: Tensor = self.model(batch.token_ids, batch.positions, attend)
+        return hidden
 
     def _tell_about_outputs(
         self, logits: Tensor, requests: Sequence[Request], token_ids: Sequence[int]

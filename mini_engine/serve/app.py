@@ -1,6 +1,6 @@
 """Owns the routes of the HTTP server: OpenAI's API, health, metrics, and the page that shows all.
 
-Compare `build_app` in vLLM's `vllm/entrypoints/openai/api_server.py`.
+Compare `build_app` in vLLM's `vllm/entrypoints/launchers/app.py`.
 """
 
 from __future__ import annotations

@@ -43,6 +43,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--dtype", choices=DTYPES, default="float32")
     parser.add_argument("--policy", choices=POLICIES, default="fcfs")
     parser.add_argument("--no-prefix-caching", action="store_true")
+    parser.add_argument("--cuda-graphs", action="store_true", help="EngineConfig.cuda_graphs")
     for name in ENGINE_OPTIONS:
         flag = "--" + name.replace("_", "-")
         parser.add_argument(flag, type=int, help=f"EngineConfig.{name}")
@@ -55,6 +56,8 @@ def engine_options(args: argparse.Namespace) -> dict[str, Any]:
     options |= {n: getattr(args, n) for n in ENGINE_OPTIONS if getattr(args, n) is not None}
     if args.no_prefix_caching:
         options["enable_prefix_caching"] = False
+    if args.cuda_graphs:
+        options["cuda_graphs"] = True
     if args.parts is not None:
         options["parts"] = args.parts
     return options
