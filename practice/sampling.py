@@ -154,8 +154,8 @@ def token_logprobs(
     Example: logits [[2, 1, 0, -1]], token_ids [3], counts [2]:
         [TokenLogprobs(3, -3.4402, 4, ((0, -0.4402), (1, -1.4402)))]
 
-    Ints and floats are Python's own: they go to clients as JSON. No argument is changed. Logits may
-    be as large as 10,000.
+    Ints and floats are Python's own: they go to clients as JSON. No argument is changed. Logits of
+    100 or -100 are nothing unusual, and their exp is no float32.
     """
     raise ExerciseNotStarted("token_logprobs")
 

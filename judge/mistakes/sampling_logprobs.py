@@ -41,18 +41,17 @@ def with_numbers(number: Callable[[float], Any]) -> Tell:
 
 
 def from_table(table: Callable[[Tensor], Tensor]) -> Tell:
-    """Log probabilities looked up in a table of the logits' shape."""
+    """Everything is looked up in a table of the logits' shape, row by row."""
 
     def tell(
         logits: Tensor, token_ids: Sequence[int], counts: Sequence[int]
     ) -> list[TokenLogprobs]:
         found = []
-        for row, entry in zip(
-            table(logits), token_logprobs(logits, token_ids, counts), strict=True
-        ):
-            top = tuple((token, float(row[token])) for token, _ in entry.top)
-            logprob = float(row[entry.token_id])
-            found.append(dataclasses.replace(entry, logprob=logprob, top=top))
+        for row, token, count in zip(table(logits), token_ids, counts, strict=True):
+            best, ids = row.topk(min(count, len(row)))
+            top = tuple(zip(ids.tolist(), best.tolist(), strict=True))
+            rank = int((row > row[token]).sum()) + 1
+            found.append(TokenLogprobs(token, float(row[token]), rank, top))
         return found
 
     return tell
