@@ -22,6 +22,7 @@ from judge.mistakes.text_stop_checker import Buffered, PlainChecker
 from judge.solutions.text import chat_events, read_events
 from judge.text_tokenizers import KINDS, light_tokenizer
 from mini_engine.config import DEFAULT_MODEL
+from mini_engine.engine import LLMEngine
 from mini_engine.serve.app import build_app
 from mini_engine.serve.async_engine import AsyncEngine
 from mini_engine.serve.guard import ServerOptions
@@ -179,3 +180,8 @@ def test_the_official_client_reads_the_same_events_however_they_are_cut() -> Non
         cuts = sorted({0, len(data), *(rng.randrange(len(data)) for _ in range(8))})
         pieces = [data[a:b] for a, b in pairwise(cuts)]
         assert list(read_events(pieces)) == official
+
+
+def test_an_engine_takes_a_tokenizer_only_with_a_runner() -> None:
+    with pytest.raises(ValueError, match="tokenizer goes with a runner"):
+        LLMEngine(tokenizer=light_tokenizer("byte_level"))
