@@ -354,7 +354,6 @@ EXERCISES: tuple[Exercise, ...] = (
         minutes=30,
         reference="mini_engine.compute.graph_buffers",
         module="judge.exercises.graphs_static_buffers",
-        in_engine=False,
     ),
 )
 
