@@ -63,6 +63,7 @@ def assemble(
         build_batch=parts.resolve("build_batch"),
         attention=parts.resolve("attention")(loaded.config, device),
         sampler=parts.resolve("sampler")(),
+        tell_logprobs=parts.resolve("token_logprobs"),
         graph_runner=graph_runner,
     )
     return Assembled(

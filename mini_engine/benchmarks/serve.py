@@ -33,11 +33,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from mini_engine.benchmarks.serve_client import Target
+from mini_engine.benchmarks.serve_client import Target, served_model
 from mini_engine.benchmarks.serve_report import Slo, describe_sweep
 from mini_engine.benchmarks.serve_runs import CONCURRENCIES, RATES, REQUESTS, Runs
-from mini_engine.benchmarks.serve_target import OwnServer, served_model
 from mini_engine.benchmarks.serve_workload import ARRIVALS
+from mini_engine.serve.background import BackgroundServer
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -98,7 +98,7 @@ def target_of(args: argparse.Namespace, server_arguments: Sequence[str]) -> Iter
     with contextlib.ExitStack() as stack:
         base_url = args.base_url
         if base_url is None:
-            base_url = stack.enter_context(OwnServer(server_arguments)).base_url
+            base_url = stack.enter_context(BackgroundServer(*server_arguments)).base_url
         model = args.model or served_model(base_url, args.api_key)
         extra = {} if args.respect_eos else {"ignore_eos": True}
         yield Target(base_url, model, args.api_key, args.chat, args.timeout, extra)
@@ -146,6 +146,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except RuntimeError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("\nstopped; nothing is kept", file=sys.stderr)
+        return 130
     for sweep in sweeps:
         print(describe_sweep(sweep["points"]) + "\n")
     result = document(args, target, argv, sweeps)

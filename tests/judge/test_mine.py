@@ -95,6 +95,17 @@ def test_code_edited_since_it_passed_is_left_out(space: Space) -> None:
     assert "with 1 part of yours" in said
 
 
+def test_a_wrong_draw_is_caught_by_the_prompt_that_is_not_greedy(space: Space) -> None:
+    solve(space.folder.path, "sampling.sample", "as_in_the_course.py")
+    space.edit("sampling.py", "kept + noise", "kept - noise")
+    code, said = space.run(space.passed("sampling.sample"))
+    assert code == 1
+    assert "2 of 3 answers are the reference's" in said
+    *_, last = said.split("\n> ")
+    assert "(temperature 0.8, top_p 0.95, presence_penalty 0.5, seed 7)" in last
+    assert "FAIL  it differs from the reference's answer" in last
+
+
 def test_a_wrong_part_is_caught_with_the_first_token(space: Space) -> None:
     space.solve("kv-cache.rope")
     space.edit("kv_cache.py", "def apply_rope(", "def apply_rope(x, cos, sin):\n    return -x\n\n\n"
