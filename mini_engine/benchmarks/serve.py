@@ -112,11 +112,13 @@ def document(
     if args.api_key is not None:
         words = [word.replace(args.api_key, "KEY") for word in words]
     arguments = own[own.index("--") + 1 :] if "--" in own else []
+    given = os.environ.get("OMP_NUM_THREADS")  # of our own server's engine
+    threads = [] if given is None else [f"OMP_NUM_THREADS={given}"]
     names = ("prompt_tokens", "output_tokens", "requests", "warmup", "burst", "seed", "chat")
     return {
         "format": "mini_engine serve load",
         "version": 1,
-        "command": " ".join(["python -m mini_engine.benchmarks.serve", *words]),
+        "command": " ".join([*threads, "python -m mini_engine.benchmarks.serve", *words]),
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
