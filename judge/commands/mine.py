@@ -63,7 +63,7 @@ def mine(args: argparse.Namespace, progress: Progress, reporter: Reporter) -> in
         reporter.line(f"your engine was not run: {missing[model]}")
         return 4
     prompts: Sequence[Any] = PROMPTS if tokenizer_file(model) else TOKENS
-    payload = {
+    payload: dict[str, Any] = {
         "folder": str(progress.folder.path.resolve()), "symbols": [], "model": model,
         "prompts": list(prompts), "max_tokens": MAX_TOKENS,
         "params": [{}] * (len(prompts) - 1) + [DRAWN],
