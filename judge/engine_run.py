@@ -94,7 +94,10 @@ def _run(slots: Mapping[str, Any], payload: Any, **engine_options: Any) -> Any:
 
 
 def serve(engine: Any, payload: Any) -> dict[str, Any]:
-    """Feed the requests at their steps, abort where the workload says, and run to the end."""
+    """Feed the requests at their steps, abort where the workload says, and run to the end.
+
+    A request's "params", if it has any, are further fields of its SamplingParams.
+    """
     from mini_engine.sampling_params import SamplingParams
 
     outputs: dict[str, Any] = {}
@@ -107,7 +110,9 @@ def serve(engine: Any, payload: Any) -> dict[str, Any]:
     while arrivals or engine.has_unfinished:
         while arrivals and arrivals[0]["step"] <= step:
             request = arrivals.pop(0)
-            params = SamplingParams(max_tokens=request["max_tokens"], ignore_eos=True)
+            params = SamplingParams(
+                max_tokens=request["max_tokens"], ignore_eos=True, **request.get("params", {})
+            )
             engine.add_request(request["prompt"], params, request_id=request["id"])
         for request_id in aborts.pop(step, []):
             gone = engine.abort(request_id)

@@ -42,10 +42,14 @@ class Watch:
             engine.runner.run = self._forced
 
     def _observe(self, schedule: Any, logits: Any) -> None:
-        sampled = [c.request.request_id for c in schedule.chunks if c.samples]
-        values, ids = logits.topk(TOP)
-        for request_id, row, best in zip(sampled, values.tolist(), ids.tolist(), strict=True):
-            self.tops.setdefault(request_id, []).append([best, row])
+        requests = [chunk.request for chunk in schedule.chunks if chunk.samples]
+        values, ids = self.scores(logits, requests).topk(TOP)
+        for request, row, best in zip(requests, values.tolist(), ids.tolist(), strict=True):
+            self.tops.setdefault(request.request_id, []).append([best, row])
+
+    def scores(self, logits: Any, requests: Any) -> Any:
+        """What each row's token is chosen by: the best of these numbers."""
+        return logits
 
     def _forced(self, schedule: Any) -> dict[str, int]:
         """Run the step; the requests get the tokens of `force`."""
@@ -78,10 +82,10 @@ class Watch:
         return found
 
 
-def run(engine: Any, payload: Any, serve: Any) -> Any:
+def run(engine: Any, payload: Any, serve: Any, watch: type[Watch] = Watch) -> Any:
     """Serve the payload's requests with `serve(engine, payload)`, watched, and close the engine."""
     try:
-        watch = Watch(engine, payload)
-        return watch.answer(attempt(serve, engine, payload))
+        seen = watch(engine, payload)
+        return seen.answer(attempt(serve, engine, payload))
     finally:
         attempt(engine.close)  # after an error it may raise again; the first one is the answer

@@ -63,8 +63,8 @@ def events(payload: Any) -> dict[str, bool]:
     return dict(zip(EVENTS, (cut, preempted, hit), strict=True))
 
 
-def tiny_check(*models: str, spare: bool = False) -> Check:
-    """The function inside the engine, with tiny random models.
+def tiny_check(*models: str, spare: bool = False, **options: Any) -> Check:
+    """The part inside the engine, with tiny random models; `options` are the engine's.
 
     It is `spare` beside a check with the shadow model, which proves the same.
     """
@@ -80,6 +80,7 @@ def tiny_check(*models: str, spare: bool = False) -> Check:
                 num_blocks=12,
                 budget=12,
                 debug=True,
+                **options,
             )
             label = f"a tiny random {model} model, {engine_checks.describe_options(payload)}"
             found.append(Case(label, {**payload, "model": model}))

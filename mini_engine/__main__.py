@@ -21,7 +21,9 @@ from mini_engine.sampling_params import SamplingParams
 from mini_engine.text.default_model import ModelNotAvailable
 from mini_engine.trace import TRACE_VERSION, StepRecord
 
-ENGINE_OPTIONS = ("block_size", "num_blocks", "max_model_len", "max_num_batched_tokens")
+ENGINE_OPTIONS = (
+    "block_size", "num_blocks", "max_model_len", "max_num_batched_tokens", "max_num_seqs",
+)  # fmt: skip
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -49,6 +51,8 @@ def build_parser() -> argparse.ArgumentParser:
     for name in ENGINE_OPTIONS:
         flag = "--" + name.replace("_", "-")
         parser.add_argument(flag, type=int, help=f"EngineConfig.{name}")
+    parser.add_argument("--cuda-graphs", action="store_true", help="replay decode steps as CUDA "
+        "graphs; on a CPU an emulator shows how, slower than without")  # fmt: skip
     parser.add_argument("--debug", action="store_true", help="poison and check every step (slow)")
     return parser
 
@@ -63,6 +67,8 @@ def describe_step(record: StepRecord, budget: int) -> str:
         parts.append(word)
     line = f"step {record.step}: {', '.join(parts) or 'nothing'}"
     line += f" | {record.total} of {budget} tokens | {record.free_blocks_end} blocks free"
+    if record.graph_bucket is not None:
+        line += f" | graph of {record.graph_bucket}"
     if record.preempted:
         line += f" | preempted: {', '.join(record.preempted)}"
     for request_id, reason in record.finished.items():
@@ -125,6 +131,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error('nothing to answer; try: python -m mini_engine "What is a KV cache?"')
     options = {name: getattr(args, name) for name in ENGINE_OPTIONS}
     options = {name: value for name, value in options.items() if value is not None}
+    if args.cuda_graphs:
+        options.setdefault("max_num_seqs", len(args.prompt))  # so many graphs, and no more
     parts = None
     try:
         if args.parts is not None:
@@ -136,6 +144,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             device=args.device,
             dtype=args.dtype,
             policy=args.policy,
+            cuda_graphs=args.cuda_graphs,
             debug=args.debug,
             **options,
         ) as engine:

@@ -18,6 +18,7 @@ from mini_engine.parts import EngineParts
 from mini_engine.text.checkpoint import find_model, load_config, load_tokenizer, load_weights
 
 LONGEST_DEFAULT = 8192
+LONGEST_WITH_GRAPHS = 1024  # every replayed step reads this many tokens of every request
 
 
 @dataclass(frozen=True)
@@ -47,15 +48,23 @@ def assemble(
         loaded, tokenizer = load_model(str(model), device, dtype, rope, tokens_only=tokens_only)
     device, dtype = loaded.device, loaded.dtype
     config = resolve_sizes(config, loaded.config, device, dtype)
+    assert config.num_blocks is not None
+    # Graphs fill batches up with rows that belong to nobody; those write to a block of their own.
+    num_blocks = config.num_blocks + config.cuda_graphs
     kv_cache = parts.resolve("kv_cache")(
-        loaded.config, config.num_blocks, config.block_size, dtype=dtype, device=device
+        loaded.config, num_blocks, config.block_size, dtype=dtype, device=device
     )
+    graph_runner = None
+    if config.cuda_graphs:
+        graph_runner = parts.resolve("graph_runner")(loaded, kv_cache, config)
     runner = ModelRunner(
         loaded,
         kv_cache,
         build_batch=parts.resolve("build_batch"),
         attention=parts.resolve("attention")(loaded.config, device),
         sampler=parts.resolve("sampler")(),
+        tell_logprobs=parts.resolve("token_logprobs"),
+        graph_runner=graph_runner,
     )
     return Assembled(
         config, runner, tokenizer, loaded.config.eos_token_ids, loaded.config.vocab_size
@@ -85,7 +94,8 @@ def resolve_sizes(
     config: EngineConfig, model: ModelConfig, device: torch.device, dtype: torch.dtype
 ) -> EngineConfig:
     """Fill in `max_model_len` and `num_blocks`; refuse a length that the model was not made for."""
-    longest = config.max_model_len or min(model.max_position_embeddings, LONGEST_DEFAULT)
+    default = LONGEST_WITH_GRAPHS if config.cuda_graphs else LONGEST_DEFAULT
+    longest = config.max_model_len or min(model.max_position_embeddings, default)
     if longest > model.max_position_embeddings:
         raise ValueError(
             f"max_model_len={longest}, but the model has {model.max_position_embeddings} positions"

@@ -107,6 +107,10 @@ class EngineConfig:
     `num_blocks` (usable KV blocks of `block_size` tokens) and `max_model_len` (prompt and output
     together) may be None: the engine then chooses them from the model and says what it chose.
     `max_num_batched_tokens` is the budget, the most tokens computed in one step.
+    `cuda_graphs` captures decode steps for every batch size up to `max_num_seqs` when the engine is
+    made, and replays them; on a CPU an emulator of CUDA graphs does, slower than without, for tests
+    and learners. Their attention reads `max_model_len` tokens of every request, so set no more
+    than is needed; the engine chooses 1024 at most.
     `watermark` is the share of the pool kept free when a request is admitted beside others.
     `debug` fills every unwritten KV slot with `poison` before each step and checks all invariants
     after it; slow, for tests and for learners who hunt a bug.
@@ -125,6 +129,7 @@ class EngineConfig:
     policy: Literal["fcfs", "priority"] = "fcfs"
     long_prefill_token_threshold: int = 0
     watermark: float = 0.0
+    cuda_graphs: bool = False
     debug: bool = False
     poison: float = 1e4
 
@@ -136,6 +141,8 @@ class EngineConfig:
         for name in ("block_size", "max_num_batched_tokens", "max_num_seqs"):
             require_int(owner, name, getattr(self, name), 1)
         require_int(owner, "long_prefill_token_threshold", self.long_prefill_token_threshold, 0)
+        if not isinstance(self.cuda_graphs, bool):
+            raise TypeError(f"{owner}.cuda_graphs must be True or False, got {self.cuda_graphs!r}")
         if self.num_blocks is not None:
             require_int(owner, "num_blocks", self.num_blocks, 1)
         if self.max_model_len is not None:

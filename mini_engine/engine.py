@@ -42,8 +42,8 @@ class LLMEngine:
     `model` is a Hugging Face folder, a hub id, the default's name, or a loaded compute.model.Model.
     `options` are those of EngineConfig. With a `runner` no model is loaded: it makes up the sampled
     tokens (tests, and the judge's torch-free checks), and num_blocks and max_model_len must be
-    given. With `tokens_only` no tokenizer is loaded: prompts are token ids, outputs have no text.
-    A context manager: leaving it gives the memory back.
+    given; `tokenizer` says what they mean. With `tokens_only` no tokenizer is loaded: prompts are
+    token ids, outputs have no text. A context manager: leaving it gives the memory back.
     """
 
     def __init__(
@@ -52,14 +52,17 @@ class LLMEngine:
         *,
         parts: EngineParts | None = None,
         runner: Runner | None = None,
+        tokenizer: Any = None,
         trace_limit: int | None = 10_000,
         tokens_only: bool = False,
         **options: Any,
     ) -> None:
+        if tokenizer is not None and runner is None:
+            raise ValueError("tokenizer goes with a runner; a model brings its own")
         parts = parts or EngineParts()
         name = str(model) if isinstance(model, (str, Path)) else type(model).__name__
         config = from_kwargs(EngineConfig, {"model": name, **options})
-        self.tokenizer: Any = None
+        self.tokenizer: Any = tokenizer
         self.eos_token_ids: tuple[int, ...] = ()
         self.vocab_size: int | None = None
         if runner is None:
@@ -212,7 +215,8 @@ class LLMEngine:
         if self.config.debug and check_invariants is not None:  # a learner's has none
             check_invariants()
         self._recorder.mark()
-        self._recorder.finished(alive, ended, self.scheduler, self.cache.pool.num_free)
+        bucket = getattr(self.runner, "graph_bucket", None) if schedule.chunks else None
+        self._recorder.finished(alive, ended, self.scheduler, self.cache.pool.num_free, bucket)
         return outputs
 
     def _take_logprobs(self) -> None:

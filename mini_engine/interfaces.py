@@ -221,6 +221,42 @@ class Attention(Protocol):
 Attend = Callable[[int, "Tensor", "Tensor", "Tensor"], "Tensor"]
 
 
+class Graph(Protocol):
+    """A captured piece of work: torch.cuda.CUDAGraph, or compute.graph_emulator.EmulatedGraph.
+
+    Captured with `compute.cuda_graphs.capture`, which calls the first two.
+    """
+
+    def capture_begin(self, pool: Any = None) -> None:
+        """Note down what runs from here on, and take memory from `pool` (None: a new one)."""
+
+    def capture_end(self) -> None:
+        """The graph is complete. Nothing has run: its results come with the first replay."""
+
+    def replay(self) -> None:
+        """Run it, reading and writing the same memory as at capture."""
+
+    def pool(self) -> Any:
+        """The memory that it uses, for graphs captured later; never two run at once."""
+
+
+class GraphRunner(Protocol):
+    """Runs decode steps as replayed graphs. Made with `(model, kv_cache, config)`.
+
+    `config` is an EngineConfig without None; the cache has one block more than `num_blocks`, whose
+    id is `num_blocks`: rows that only fill a bucket up may write there.
+    """
+
+    bucket: int | None  # the size of the graph that the last `run` replayed, None if it did not
+
+    def run(self, batch: Batch) -> Tensor | None:
+        """Final hidden states of a decode batch: [num_tokens, hidden_size], until called again.
+
+        `batch` is on the CPU. None, with nothing done, for a batch that no graph was captured for:
+        prompts, chunks of several tokens, more requests than `max_num_seqs`.
+        """
+
+
 class Sampler(Protocol):
     """Chooses the next token of each row."""
 
@@ -240,6 +276,15 @@ class TokenLogprobs:
     logprob: float
     rank: int
     top: tuple[tuple[int, float], ...] = ()
+
+
+class TellLogprobs(Protocol):
+    """A function: how likely tokens were."""
+
+    def __call__(
+        self, logits: Tensor, token_ids: Sequence[int], counts: Sequence[int]
+    ) -> list[TokenLogprobs]:
+        """One entry per row of logits [n, vocab_size], for its token, with its `counts` best."""
 
 
 class Detokenizer(Protocol):

@@ -1,8 +1,8 @@
 """Owns the table of the parts that a learner writes: file, name, slot, and how the part fits in it.
 
 Loads no torch by itself. Later rows win where two fill one slot: attention over blocks replaces
-attention over contiguous keys, as in the course. Slot mapping and logits rows share a slot until
-the whole batch is the learner's.
+attention over contiguous keys, as in the course. Penalties stand on top of either sampler,
+slot mapping and logits rows on top of the reference's batch, until the batch is the learner's.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ from mini_engine.parts import EngineParts, import_part
 class LearnerPart:
     """`symbol` of `file` fills `slot`; the `adapter`, "module:name" makes it fit.
 
-    One that `wraps` replaces only its share of what is in the slot before it.
+    One `on_top` stands before what fills the slot without it, and its adapter is given that too.
     """
 
     file: str
     symbol: str
     slot: str
     adapter: str | None = None
-    wraps: bool = False
+    on_top: bool = False
 
-    def fitted(self, thing: Any, before: Any = None) -> Any:
-        """The learner's class or function as the slot takes it; `before` is in the slot so far."""
+    def fitted(self, thing: Any, below: Any = None) -> Any:
+        """The learner's class or function as the slot takes it; `below` is None: the reference."""
         if self.adapter is None:
             return thing
         adapter = import_part(self.adapter)
-        return adapter(thing, before) if self.wraps and before is not None else adapter(thing)
+        return adapter(thing, below) if self.on_top else adapter(thing)
 
 
 ADAPTERS = "mini_engine.compute.adapters"
+SAMPLERS = "mini_engine.compute.sampler_adapters"
 LEARNER_PARTS = (
     LearnerPart("kv_cache.py", "apply_rope", "rope"),
     LearnerPart(
@@ -47,16 +48,27 @@ LEARNER_PARTS = (
     ),
     LearnerPart("paged_kv.py", "BlockPool", "block_pool"),
     LearnerPart(
-        "paged_kv.py", "slot_mapping", "build_batch", f"{ADAPTERS}:batch_builder", wraps=True
+        "paged_kv.py", "slot_mapping", "build_batch", f"{ADAPTERS}:batch_builder", on_top=True
     ),
     LearnerPart(
         "paged_kv.py", "paged_attention", "attention", f"{ADAPTERS}:single_request_attention"
     ),
-    LearnerPart("batching.py", "logits_rows", "build_batch", f"{ADAPTERS}:row_chooser", wraps=True),
+    LearnerPart(
+        "batching.py", "logits_rows", "build_batch", f"{ADAPTERS}:row_chooser", on_top=True
+    ),
     LearnerPart("batching.py", "build_batch", "build_batch"),
     LearnerPart("batching.py", "varlen_attention", "attention", f"{ADAPTERS}:varlen_attention"),
     LearnerPart("scheduler.py", "Scheduler", "scheduler"),
     LearnerPart("prefix_cache.py", "PrefixCache", "prefix_cache"),
+    LearnerPart("sampling.py", "filter_logits", "sampler", f"{SAMPLERS}:filtering_sampler"),
+    LearnerPart("sampling.py", "sample", "sampler", f"{SAMPLERS}:drawing_sampler"),
+    LearnerPart(
+        "sampling.py", "apply_penalties", "sampler", f"{SAMPLERS}:penalizing_sampler", on_top=True
+    ),
+    LearnerPart("sampling.py", "token_logprobs", "token_logprobs"),
+    LearnerPart("text.py", "IncrementalDetokenizer", "detokenizer"),
+    LearnerPart("text.py", "StopChecker", "stop_checker"),
+    LearnerPart("graphs.py", "StaticBuffers", "graph_runner", f"{ADAPTERS}:with_buffers"),
 )
 
 
@@ -65,19 +77,21 @@ def engine_parts(things: Mapping[str, Any]) -> EngineParts:
 
     Symbols that fill no slot are left out.
     """
-    rows = [row for row in LEARNER_PARTS if row.symbol in things]
-    slots: dict[str, Any] = {}
-    for row in placed(rows):
-        slots[row.slot] = row.fitted(things[row.symbol], slots.get(row.slot))
-    return EngineParts(**slots)
+    filled: dict[str, Any] = {}
+    for row in LEARNER_PARTS:
+        if row.symbol in things:
+            filled[row.slot] = row.fitted(things[row.symbol], filled.get(row.slot))
+    return EngineParts(**filled)
 
 
 def placed(rows: Iterable[LearnerPart]) -> list[LearnerPart]:
-    """Those rows that really get a slot: the last one of each, and what wraps it."""
-    slots: dict[str, list[LearnerPart]] = {}
+    """Those rows that really get a slot: the last one of each, and what stands on top of it."""
+    kept: list[LearnerPart] = []
     for row in rows:
-        slots[row.slot] = [*slots.get(row.slot, []), row] if row.wraps else [row]
-    return [row for found in slots.values() for row in found]
+        if not row.on_top:
+            kept = [other for other in kept if other.slot != row.slot]
+        kept.append(row)
+    return kept
 
 
 def load_parts(folder: Path, rows: Iterable[LearnerPart]) -> dict[str, Any]:

@@ -62,8 +62,9 @@ class Recorder:
         ended: list[Request],
         scheduler: Scheduler,
         free_blocks: int,
+        graph_bucket: int | None = None,
     ) -> None:
-        """Complete the record with what the step left."""
+        """Complete the record with what the step left, and how it ran."""
         start, after_schedule, after_run, end = self._marks
         times = StepTimes(
             start, after_schedule - start, after_run - after_schedule, end - after_run, end
@@ -75,6 +76,7 @@ class Recorder:
                 finished={r.request_id: r.finish_reason or "" for r in ended},
                 running_end=[r.request_id for r in scheduler.running],
                 free_blocks_end=free_blocks,
+                graph_bucket=graph_bucket,
                 times=times,
             )
         )

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-TRACE_VERSION = 1
+TRACE_VERSION = 2
+READABLE_VERSIONS = (1, 2)  # 2 added graph_bucket, for which a trace of version 1 has the default
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class StepRecord:
     `waiting` and `free_blocks` are as `schedule()` left them, the fields that end in `_end` as the
     step left them. `block_tables` are those of the scheduled requests. `finished` maps request ids
     to their finish reasons. `arrived` and `aborted` happened since the previous step's schedule.
+    `graph_bucket` is the size of the CUDA graph that the step replayed, None if it ran eagerly.
     """
 
     step: int
@@ -58,6 +60,7 @@ class StepRecord:
     finished: dict[str, str] = field(default_factory=dict)
     running_end: list[str] = field(default_factory=list)
     free_blocks_end: int = 0
+    graph_bucket: int | None = None
     times: StepTimes | None = None
 
     def without_times(self) -> StepRecord:
@@ -83,8 +86,9 @@ def load_trace(path: Path) -> tuple[dict[str, Any], list[StepRecord]]:
     except json.JSONDecodeError as error:
         raise ValueError(f"{path} is no trace: its first line is not JSON ({error})") from error
     version = header.get("trace_version") if isinstance(header, dict) else None
-    if version != TRACE_VERSION:
-        raise ValueError(f"{path} has trace_version {version!r}, this reader needs {TRACE_VERSION}")
+    if version not in READABLE_VERSIONS:
+        known = " or ".join(map(str, READABLE_VERSIONS))
+        raise ValueError(f"{path} has trace_version {version!r}, this reader needs {known}")
     return header["config"], [_record(json.loads(line)) for line in body.splitlines() if line]
 
 

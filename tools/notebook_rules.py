@@ -23,7 +23,9 @@ WORDS = (1200, 2500)
 WALKTHROUGH = re.compile(r"^(08|09)_")  # guided readings of vLLM and SGLang
 WALKTHROUGH_CELLS = (25, 70)
 WALKTHROUGH_WORDS = (1200, 5000)
-RECAP = re.compile(r"^\d\db_")  # a page between two chapters, which repeats and teaches nothing new
+RECAP = re.compile(
+    r"^\d\db_recap"
+)  # a page between two chapters, which repeats and teaches nothing new
 RECAP_CELLS = (12, 30)
 RECAP_WORDS = (300, 1200)
 CODE_LINES = 12

@@ -22,7 +22,14 @@ from mini_engine.compute.attention_single import (
 from mini_engine.config import ModelConfig
 from mini_engine.interfaces import Batch
 
-__all__ = ["PagedAttention", "attention_over_contiguous", "group_by_length", "paged_attention"]
+__all__ = [
+    "DecodeGroup",
+    "PagedAttention",
+    "attend_group",
+    "attention_over_contiguous",
+    "group_by_length",
+    "paged_attention",
+]
 
 # Gathered blocks per real block up to which requests are gathered together. Beyond it, another
 # gather costs less than the padding: `python -m mini_engine.benchmarks.padding` shows how much.
@@ -140,40 +147,42 @@ class PagedAttention:
 
     def _attend(self, query: Tensor, keys: Tensor, values: Tensor, layout: Layout) -> Tensor:
         if layout.all_in_order:
-            return self._decode(query, keys, values, layout.groups[0], layout.scratch)
+            return attend_group(query, keys, values, layout.groups[0], layout.scratch, self.scale)
         out = torch.empty(query.shape, dtype=query.dtype, device=query.device)
         for group in layout.groups:
             rows = query.index_select(0, group.rows)
-            out.index_copy_(0, group.rows, self._decode(rows, keys, values, group, layout.scratch))
+            done = attend_group(rows, keys, values, group, layout.scratch, self.scale)
+            out.index_copy_(0, group.rows, done)
         for chunk in layout.chunks:
             key, value = _gather(keys, values, chunk.blocks, layout.scratch)
             key, value = (x.flatten(0, 1)[: chunk.num_keys] for x in (key, value))
             out[chunk.rows] = attend_chunk(query[chunk.rows], key, value, self.scale, chunk.mask)
         return out
 
-    def _decode(
-        self,
-        query: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        group: DecodeGroup,
-        scratch: tuple[Tensor, Tensor],
-    ) -> Tensor:
-        """One query per request over whole gathered blocks: query [n, num_heads, head_dim]."""
-        num_rows, num_heads, head_dim = query.shape
-        kv_heads, num_keys = keys.shape[2], group.num_keys
-        shape = (num_rows, -1, kv_heads, head_dim)
-        key, value = _gather(keys, values, group.blocks, scratch)
-        key, value = (x.view(shape)[:, :num_keys] for x in (key, value))
-        out = F.scaled_dot_product_attention(
-            # Query heads that share a KV head are its queries: [n, num_kv_heads, share, head_dim]
-            query.reshape(num_rows, kv_heads, -1, head_dim),
-            key.transpose(1, 2),  # [n, num_kv_heads, num_keys, head_dim]
-            value.transpose(1, 2),
-            attn_mask=group.mask,
-            scale=self.scale,
-        )
-        return out.reshape(num_rows, num_heads, head_dim)
+
+def attend_group(
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    group: DecodeGroup,
+    scratch: tuple[Tensor, Tensor],
+    scale: float,
+) -> Tensor:
+    """One query per request over whole gathered blocks: query [n, num_heads, head_dim]."""
+    num_rows, num_heads, head_dim = query.shape
+    kv_heads, num_keys = keys.shape[2], group.num_keys
+    shape = (num_rows, -1, kv_heads, head_dim)
+    key, value = _gather(keys, values, group.blocks, scratch)
+    key, value = (x.view(shape)[:, :num_keys] for x in (key, value))
+    out = F.scaled_dot_product_attention(
+        # Query heads that share a KV head are its queries: [n, num_kv_heads, share, head_dim]
+        query.reshape(num_rows, kv_heads, -1, head_dim),
+        key.transpose(1, 2),  # [n, num_kv_heads, num_keys, head_dim]
+        value.transpose(1, 2),
+        attn_mask=group.mask,
+        scale=scale,
+    )
+    return out.reshape(num_rows, num_heads, head_dim)
 
 
 def _gather(

@@ -17,6 +17,7 @@ from mini_engine.sampling_params import SamplingParams
 
 HEAD = 128  # how many tokens are sorted at first
 WIDEN = 16  # and how many times as many where those are too few
+BUCKET = 32  # tokens whose largest logit says whether they need a look
 
 
 @dataclass(frozen=True)
@@ -49,21 +50,72 @@ class Filters:
         return Filters(self.min_p[index], self.top_k[index], self.top_p[index], self.vocab_size)
 
 
-def lowest_kept(logits: Tensor, filters: Filters, best: Tensor) -> Tensor:
-    """The smallest logit that each row's filters keep: [n].
+def first_best(logits: Tensor) -> Tensor:
+    """The best token of each row, of equals the one with the lowest id: `logits.argmax(-1)`."""
+    rows, vocab_size = logits.shape
+    if vocab_size % BUCKET:
+        return logits.argmax(-1)
+    buckets = logits.reshape(rows, -1, BUCKET)  # `argmax` gives the first of equals, but is slow
+    bucket = buckets.amax(-1).argmax(-1)
+    return bucket * BUCKET + buckets[torch.arange(rows, device=logits.device), bucket].argmax(-1)
+
+
+def best_tokens(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The `count` best of each row, falling, and their ids: `logits.topk(count)`, only faster.
+
+    The best tokens lie in the buckets whose maxima are best, and maxima are cheap.
+    """
+    rows, vocab_size = logits.shape
+    if vocab_size % BUCKET or vocab_size < 4 * BUCKET * count:
+        return torch.topk(logits, count, dim=-1)
+    buckets = logits.reshape(rows, -1, BUCKET)
+    chosen = buckets.amax(-1).topk(count, dim=-1).indices[:, :, None]
+    some = buckets.gather(1, chosen.expand(-1, -1, BUCKET)).flatten(1)
+    best, places = some.topk(count, dim=-1)
+    ids = (chosen * BUCKET + torch.arange(BUCKET, device=logits.device)).flatten(1)
+    return best, ids.gather(-1, places)
+
+
+def lowest_kept(logits: Tensor, filters: Filters, best: Tensor) -> tuple[Tensor, Tensor]:
+    """The smallest logit that each row's filters keep, [n], and the rows that may keep more.
 
     logits [n, vocab_size], already divided by the temperature; best [n, k], the k best of each row,
-    falling. The best token always survives. Tokens with equal logits survive together, so the
-    result does not depend on their order.
+    falling. For the rows of the second result, int64 [m], k tokens do not show the smallest.
+    The best token always survives. Tokens with equal logits survive together, so the result does
+    not depend on their order.
     """
-    width, vocab_size = best.shape[1], logits.shape[1]
-    log_total = logits.logsumexp(-1, keepdim=True)
-    lowest = _lowest_of(best, log_total, filters, is_all=width == vocab_size)
-    rows = (best[:, -1] >= lowest).nonzero().flatten()  # more may be kept than `best` shows
-    if len(rows) and width < vocab_size:
-        more = logits[rows].topk(min(WIDEN * width, vocab_size), dim=-1).values
-        lowest[rows] = lowest_kept(logits[rows], filters.rows(rows), more)
+    best_logit, counts_all = best[:, :1], bool((filters.top_p < 1).any())
+    # Only top-p asks how likely a token is; for the others it is enough how they compare.
+    log_total = logits.logsumexp(-1, keepdim=True) if counts_all else best_logit
+    lowest = _lowest_of(best, log_total, filters, is_all=best.shape[1] == logits.shape[1])
+    if best.shape[1] == logits.shape[1]:
+        return lowest, torch.empty(0, dtype=torch.int64, device=logits.device)
+    return lowest, (best[:, -1] >= lowest).nonzero().flatten()
+
+
+def lowest_of_sorted(logits: Tensor, filters: Filters, width: int = WIDEN * HEAD) -> Tensor:
+    """The same for all rows, however many tokens they keep: [n]."""
+    width = min(width, logits.shape[1])
+    lowest, unsure = lowest_kept(logits, filters, logits.topk(width, dim=-1).values)
+    if len(unsure):
+        lowest[unsure] = lowest_of_sorted(logits[unsure], filters.rows(unsure), WIDEN * width)
     return lowest
+
+
+def keeps(logits: Tensor, filters: Filters, token_ids: Tensor) -> Tensor:
+    """Whether each row's filters surely keep its token: bool [n]; token_ids int64 [n].
+
+    logits [n, vocab_size] as above. Counts the better tokens instead of sorting them. False also
+    where top-p follows another filter: how much that one leaves takes a sorted row to know.
+    """
+    probabilities = logits.softmax(-1)
+    better = logits > logits.gather(-1, token_ids[:, None])
+    own = probabilities.gather(-1, token_ids[:, None]).squeeze(-1)
+    kept = own >= filters.min_p * probabilities.amax(-1)
+    kept &= better.sum(-1) < filters.top_k
+    alone = (filters.min_p == 0) & (filters.top_k == filters.vocab_size)
+    within = alone & (probabilities.mul_(better).sum(-1) < filters.top_p)
+    return kept & (within | (filters.top_p == 1))
 
 
 def _lowest_of(best: Tensor, log_total: Tensor, filters: Filters, *, is_all: bool) -> Tensor:

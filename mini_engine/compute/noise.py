@@ -36,20 +36,28 @@ def gumbel(keys: Tensor, token_ids: Tensor) -> Tensor:
     The token with the largest `logit + noise` is a draw from the softmax of the logits (the Gumbel
     trick), and masking some logits changes nothing for the others.
     """
-    bits = token_ids.to(torch.int32) + keys[:, :1]
-    _scramble(bits)
-    bits ^= keys[:, 1:]
-    _scramble(bits)
-    # 31 bits; small ones, which decide for unlikely tokens, are exact in float32.
-    uniform = (bits & 0x7FFFFFFF).float().add_(0.5).mul_(2.0**-31)
-    uniform.clamp_(max=1 - 2.0**-24)  # rounding up to 1 would make the noise infinite
-    exponential = uniform.neg_().log1p_().neg_()
-    return exponential.log_().neg_()
+    return log_exponential(keys, token_ids).neg_()
 
 
-def _scramble(bits: Tensor) -> None:
-    """Murmur3's finalizer, in place: each bit of the input changes half of the output's bits."""
+def log_exponential(keys: Tensor, token_ids: Tensor) -> Tensor:
+    """Minus the Gumbel noise: the logarithm of exponential noise, from which it is made."""
+    bits = _scrambled(token_ids.to(torch.int32)) ^ keys[:, :1]
+    bits *= keys[:, 1:] | 1  # odd, so that no bit is lost
+    bits ^= _shifted(bits, 15)
+    bits *= -2048144789
+    # 31 bits; small numbers, which decide for unlikely tokens, are exact in float32. At the ends
+    # rounding would make the noise infinite.
+    uniform = bits.bitwise_and_(0x7FFFFFFF).float().mul_(-(2.0**-31))
+    return uniform.clamp_(2.0**-24 - 1, -(2.0**-32)).log1p_().neg_().log_()
+
+
+def _scrambled(numbers: Tensor) -> Tensor:
+    """Murmur3's finalizer: each bit of the input changes half of the output's bits."""
     for shift, factor in ((16, -2048144789), (13, -1028477387), (16, 1)):
-        # int32 shifts copy the sign; the mask makes them shifts of bits.
-        bits ^= (bits >> shift).bitwise_and_((1 << (32 - shift)) - 1)
-        bits *= factor
+        numbers = (numbers ^ _shifted(numbers, shift)) * factor
+    return numbers
+
+
+def _shifted(bits: Tensor, shift: int) -> Tensor:
+    """Shifted right as bits: a shift of int32 copies the sign, which the mask removes again."""
+    return (bits >> shift).bitwise_and_((1 << (32 - shift)) - 1)

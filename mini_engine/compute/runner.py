@@ -15,9 +15,11 @@ from mini_engine.interfaces import (
     Batch,
     BuildBatch,
     Chunk,
+    GraphRunner,
     KVCache,
     Sampler,
     Schedule,
+    TellLogprobs,
     TokenLogprobs,
 )
 
@@ -29,7 +31,9 @@ class ModelRunner:
     """Runs the model on scheduled chunks; the parts come from outside and can be replaced.
 
     `observe`, where set, is called in each step with the schedule and the logits of the sampled
-    rows [num_samples, vocab_size], before sampling.
+    rows [num_samples, vocab_size], before sampling. With a `graph_runner`, decode steps are
+    replayed where there is a graph for them; `graph_bucket` is the size of the one that the last
+    step replayed, None if it ran eagerly.
     """
 
     def __init__(
@@ -41,6 +45,8 @@ class ModelRunner:
         sampler: Sampler,
         device: torch.device | str | None = None,
         observe: Observe | None = None,
+        tell_logprobs: TellLogprobs = token_logprobs,
+        graph_runner: GraphRunner | None = None,
     ) -> None:
         self.model = model
         self.kv_cache = kv_cache
@@ -49,6 +55,9 @@ class ModelRunner:
         self.sampler = sampler
         self.device = model.device if device is None else torch.device(device)
         self.observe = observe
+        self.tell_logprobs = tell_logprobs
+        self.graph_runner = graph_runner
+        self.graph_bucket: int | None = None
         # Of the last run, by request id, for those that ask for them; prompts by position.
         self.logprobs: dict[str, TokenLogprobs] = {}
         self.prompt_logprobs: dict[str, dict[int, TokenLogprobs]] = {}
@@ -63,22 +72,13 @@ class ModelRunner:
         if not schedule.chunks:
             return {}
         batch = self.build_batch(schedule.chunks, self.kv_cache.block_size)
-        plan = self.attention.plan(batch)
-        batch = batch.to(self.device)
-
-        def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-            # Written before anything attends: tokens of this step see one another, and a request
-            # may share blocks that another one fills in this very step.
-            self.kv_cache.write(layer, key, value, batch.slot_mapping)
-            keys, values = self.kv_cache.layer(layer)
-            return self.attention(query, keys, values, plan)
-
-        hidden = self.model(batch.token_ids, batch.positions, attend)  # [num_tokens, hidden_size]
+        hidden = self._hidden(batch)  # [num_tokens, hidden_size]
         self._tell_about_prompts(hidden, schedule, batch)
         requests = [chunk.request for chunk in schedule.chunks if chunk.samples]
         if not requests:
             return {}
-        logits = self.model.logits(hidden[batch.logits_rows])  # [num_samples, vocab_size]
+        rows = hidden[batch.logits_rows.to(self.device)]
+        logits = self.model.logits(rows)  # [num_samples, vocab_size]
         if self.observe is not None:
             self.observe(schedule, logits)
         token_ids = self.sampler(logits, requests)
@@ -89,13 +89,34 @@ class ModelRunner:
         self._tell_about_outputs(logits, requests, token_ids)
         return {r.request_id: token for r, token in zip(requests, token_ids, strict=True)}
 
+    def _hidden(self, batch: Batch) -> Tensor:
+        """Final hidden states of a batch on the CPU, by a graph if there is one for it."""
+        self.graph_bucket = None
+        if self.graph_runner is not None:
+            replayed = self.graph_runner.run(batch)
+            self.graph_bucket = self.graph_runner.bucket
+            if replayed is not None:
+                return replayed
+        plan = self.attention.plan(batch)
+        batch = batch.to(self.device)
+
+        def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+            # Written before anything attends: tokens of this step see one another, and a request
+            # may share blocks that another one fills in this very step.
+            self.kv_cache.write(layer, key, value, batch.slot_mapping)
+            keys, values = self.kv_cache.layer(layer)
+            return self.attention(query, keys, values, plan)
+
+        hidden: Tensor = self.model(batch.token_ids, batch.positions, attend)
+        return hidden
+
     def _tell_about_outputs(
         self, logits: Tensor, requests: Sequence[Request], token_ids: Sequence[int]
     ) -> None:
         asked = [row for row, r in enumerate(requests) if r.params.logprobs is not None]
         if not asked:
             return
-        found = token_logprobs(
+        found = self.tell_logprobs(
             logits[asked],
             [token_ids[row] for row in asked],
             [requests[row].params.logprobs or 0 for row in asked],
@@ -117,7 +138,9 @@ class ModelRunner:
                 stop = min(start + PIECE, end)
                 rows = hidden[first + start - chunk.start : first + stop - chunk.start]
                 next_ids = prompt[start + 1 : stop + 1]
-                found = token_logprobs(self.model.logits(rows), next_ids, [count] * len(next_ids))
+                found = self.tell_logprobs(
+                    self.model.logits(rows), next_ids, [count] * len(next_ids)
+                )
                 told.update(zip(range(start + 1, stop + 1), found, strict=True))
 
     @torch.inference_mode()

@@ -10,10 +10,20 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from mini_engine.compute.filters import HEAD, Filters, lowest_kept
-from mini_engine.compute.noise import draw_keys, gumbel
+from mini_engine.compute.filters import (
+    HEAD,
+    Filters,
+    best_tokens,
+    first_best,
+    keeps,
+    lowest_kept,
+    lowest_of_sorted,
+)
+from mini_engine.compute.noise import draw_keys, gumbel, log_exponential
 from mini_engine.compute.penalties import adjust, adjusts
 from mini_engine.control.request import Request
+
+PIECE = 2**17  # numbers whose noise is made at a time
 
 
 class Sampler:
@@ -37,12 +47,11 @@ class Sampler:
         logits = _adjusted(logits, requests)
         drawn = [row for row, r in enumerate(requests) if not r.params.greedy]
         if not drawn:
-            return logits.argmax(dim=-1).tolist()
+            return first_best(logits).tolist()
         if len(drawn) == len(requests):
             return draw(logits, requests).tolist()
         rows = torch.tensor(drawn, device=logits.device)
-        # `argmax` gives the first of equal maxima.
-        token_ids = logits.argmax(dim=-1)
+        token_ids = first_best(logits)
         token_ids[rows] = draw(logits[rows], [requests[row] for row in drawn])
         return token_ids.tolist()
 
@@ -79,33 +88,61 @@ def draw(logits: Tensor, requests: Sequence[Request]) -> Tensor:
     logits = logits.float()
     temperatures = logits.new_tensor([r.params.temperature for r in requests])
     # The best becomes 0: even the smallest temperature then divides without overflow.
-    logits = (logits - logits.amax(-1, keepdim=True)) / temperatures[:, None]
+    logits = (logits - logits.amax(-1, keepdim=True)).div_(temperatures[:, None])
     keys = draw_keys(requests, logits.device)
     filters = Filters.of([r.params for r in requests], logits.shape[1], logits.device)
-    chosen = torch.empty(len(requests), dtype=torch.int64, device=logits.device)
     filtered, free = filters.active.nonzero().flatten(), (~filters.active).nonzero().flatten()
-    if len(filtered):
-        chosen[filtered] = _draw_filtered(logits[filtered], filters.rows(filtered), keys[filtered])
-    if len(free):
-        chosen[free] = _draw_any(logits[free], keys[free])
+    if not len(free):
+        return _draw_filtered(logits, filters, keys)
+    if not len(filtered):
+        return _draw_any(logits, keys)
+    chosen = torch.empty(len(requests), dtype=torch.int64, device=logits.device)
+    chosen[filtered] = _draw_filtered(logits[filtered], filters.rows(filtered), keys[filtered])
+    chosen[free] = _draw_any(logits[free], keys[free])
     return chosen
 
 
 def _draw_filtered(logits: Tensor, filters: Filters, keys: Tensor) -> Tensor:
     """For rows with a filter: nearly always all that it keeps is among the best few."""
-    best, ids = logits.topk(min(HEAD, logits.shape[1]), dim=-1)
-    lowest = lowest_kept(logits, filters, best)[:, None]
-    best = best.masked_fill(best < lowest, -torch.inf)
-    winners = (best + gumbel(keys, ids)).argmax(-1, keepdim=True)
-    chosen = ids.gather(-1, winners).squeeze(-1)
-    beyond = best[:, -1].isfinite().nonzero().flatten()  # these keep more than the best few
-    if len(beyond):
-        kept = logits[beyond].masked_fill(logits[beyond] < lowest[beyond], -torch.inf)
-        chosen[beyond] = _draw_any(kept, keys[beyond])
+    best, ids = best_tokens(logits, min(HEAD, logits.shape[1]))
+    lowest, unsure = lowest_kept(logits, filters, best)
+    best = best.masked_fill(best < lowest[:, None], -torch.inf)
+    chosen = ids.gather(-1, (best + gumbel(keys, ids)).argmax(-1, keepdim=True)).squeeze(-1)
+    if len(unsure):
+        chosen[unsure] = _draw_wide(logits[unsure], filters.rows(unsure), keys[unsure])
+    return chosen
+
+
+def _draw_wide(logits: Tensor, filters: Filters, keys: Tensor) -> Tensor:
+    """For rows whose filters keep many tokens.
+
+    What wins among all tokens and is kept also wins among those that are kept. Only where the
+    winner is filtered out does a row have to know exactly what is left.
+    """
+    chosen = _draw_any(logits, keys)
+    again = (~keeps(logits, filters, chosen)).nonzero().flatten()
+    if len(again):
+        rest = logits[again]
+        lowest = lowest_of_sorted(rest, filters.rows(again))
+        chosen[again] = _draw_any(rest.masked_fill(rest < lowest[:, None], -torch.inf), keys[again])
     return chosen
 
 
 def _draw_any(logits: Tensor, keys: Tensor) -> Tensor:
-    """For rows that may take any token whose logit is finite."""
-    token_ids = torch.arange(logits.shape[1], device=logits.device)[None]
-    return (logits + gumbel(keys, token_ids)).argmax(-1)
+    """For rows that may take any token whose logit is finite.
+
+    The largest of `logits + gumbel(keys, all ids)`, piece by piece, so that a piece stays in the
+    processor's cache through all that is done to it. A maximum without its place is ten times
+    cheaper than one with it, so the place is looked for in the best piece only.
+    """
+    rows, vocab_size = logits.shape
+    width = min(max(PIECE // rows, 1024), vocab_size)
+    all_ids = torch.arange(vocab_size, device=logits.device)
+    best = [
+        (part - log_exponential(keys, ids[None])).amax(-1)
+        for part, ids in zip(logits.split(width, dim=-1), all_ids.split(width), strict=True)
+    ]
+    first = torch.stack(best, dim=-1).argmax(-1, keepdim=True) * width
+    ids = (first + all_ids[:width]).clamp(max=vocab_size - 1)
+    winner = (logits.gather(-1, ids) - log_exponential(keys, ids)).argmax(-1, keepdim=True)
+    return ids.gather(-1, winner).squeeze(-1)

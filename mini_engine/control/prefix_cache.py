@@ -240,10 +240,9 @@ class PrefixCache:
         """
         token_ids, size, salt = request.token_ids, self.block_size, request.cache_salt
         hashes, hash_function, names = request.block_hashes, self._hash, self._names
-        parent = found[-1] if found else None
-        for index in range(len(found), end):
-            start = index * size
-            tokens = tuple(token_ids[start : start + size])
+        parent, first = (found[-1] if found else None), len(found)
+        blocks = zip(*[iter(token_ids[first * size : end * size])] * size, strict=True)
+        for index, tokens in enumerate(blocks, first):
             if index == len(hashes):
                 hashes.append(hash_function((hashes[-1] if hashes else 0, tokens, salt)))
             for name in names.get(hashes[index], ()):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,6 +41,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--dtype", choices=DTYPES, default="float32")
     parser.add_argument("--policy", choices=POLICIES, default="fcfs")
     parser.add_argument("--no-prefix-caching", action="store_true")
+    parser.add_argument("--cuda-graphs", action="store_true", help="EngineConfig.cuda_graphs")
     for name in ENGINE_OPTIONS:
         flag = "--" + name.replace("_", "-")
         parser.add_argument(flag, type=int, help=f"EngineConfig.{name}")
@@ -55,6 +54,8 @@ def engine_options(args: argparse.Namespace) -> dict[str, Any]:
     options |= {n: getattr(args, n) for n in ENGINE_OPTIONS if getattr(args, n) is not None}
     if args.no_prefix_caching:
         options["enable_prefix_caching"] = False
+    if args.cuda_graphs:
+        options["cuda_graphs"] = True
     if args.parts is not None:
         options["parts"] = args.parts
     return options
@@ -64,9 +65,8 @@ def main(argv: Sequence[str]) -> int:
     """Serve until a signal comes. Returns 0, or 2 for what can't be served."""
     args = build_parser().parse_args(argv)
     try:
-        import uvicorn
-
         from mini_engine.serve.app import build_app
+        from mini_engine.serve.listen import listen
     except ImportError as error:
         print(f"error: {error}; the server needs more: pip install 'mini-engine[serve]'",
               file=sys.stderr)  # fmt: skip
@@ -91,15 +91,5 @@ def main(argv: Sequence[str]) -> int:
     options = ServerOptions(
         served, args.api_key, args.timeout, cors_origins=tuple(args.cors_origin)
     )
-    app = build_app(engine, options)
-    # uvicorn ends in good order and then raises the signal again, which would spoil the exit code.
-    signal.signal(signal.SIGTERM, lambda number, frame: None)
-    with contextlib.suppress(KeyboardInterrupt):
-        uvicorn.run(
-            app,
-            host=args.host,
-            port=args.port,
-            log_level="warning",
-            timeout_graceful_shutdown=args.grace,
-        )
+    listen(build_app(engine, options), engine, args.host, args.port, args.grace)
     return 0 if engine.started else 2

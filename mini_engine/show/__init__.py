@@ -11,8 +11,12 @@ from mini_engine.show.clock import timeline_by_time
 from mini_engine.show.journey import request_map
 from mini_engine.show.markup import Figure, table
 from mini_engine.show.schedule_diff import schedule_diff
+from mini_engine.show.served import served_request
 from mini_engine.show.slots import slot_map
+from mini_engine.show.source_map import source_table
+from mini_engine.show.streams import text_steps, text_stream
 from mini_engine.show.timelines import timeline
+from mini_engine.show.tokens import dial_board, token_stages
 from mini_engine.show.widgets import choice_slider, step_slider
 
 __all__ = [
@@ -20,14 +24,20 @@ __all__ = [
     "block_map",
     "cache_map",
     "choice_slider",
+    "dial_board",
     "flat_batch",
     "flat_rows",
     "line_chart",
     "request_map",
     "schedule_diff",
+    "served_request",
     "slot_map",
+    "source_table",
     "step_slider",
     "table",
+    "text_steps",
+    "text_stream",
     "timeline",
     "timeline_by_time",
+    "token_stages",
 ]

@@ -1,7 +1,7 @@
 """Owns the map of a request's life: every stop, who owns it, where it runs, its name elsewhere.
 
-Names were read in vLLM 0.33.0 and SGLang 0.5.23; the paths there begin below `vllm/` and
-`sglang/srt/`. A test checks the names of this project.
+The names in vLLM and SGLang come from the source map; the paths there begin below `vllm/` and
+`sglang/srt/`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from mini_engine.show.markup import (
     picture,
     tag,
 )
+from mini_engine.show.source_map import Reference, load_source_map, reference_cell
 
-VLLM_VERSION, SGLANG_VERSION = "0.33.0", "0.5.23"
 SERVER, ENGINE, DEVICE = "server process, CPU", "engine process, CPU", "GPU"
 LANE_FILL = {SERVER: "#fde3b3", ENGINE: "#cfe3f7", DEVICE: "url(#hatch)"}
-CODE = f"background:{PAPER};color:{INK}"
 LANES = (SERVER, ENGINE, DEVICE)
 BOX, PITCH, LANE_HEIGHT, LEFT = (108, 46), 126, 96, 120
 
@@ -38,8 +37,6 @@ class Stop:
     lane: str
     column: int
     ours: str
-    vllm: str
-    sglang: str
 
 
 STOPS = (
@@ -49,8 +46,6 @@ STOPS = (
         SERVER,
         0,
         "chapter 06",
-        "create_chat_completion, entrypoints/openai/chat_completion/api_router.py",
-        "openai_v1_chat_completions, entrypoints/http_server.py",
     ),
     Stop(
         "text to ids",
@@ -58,8 +53,6 @@ STOPS = (
         SERVER,
         1,
         "engine.py:LLMEngine.chat_prompt",
-        "InputProcessor.process_inputs, v1/engine/input_processor.py",
-        "TokenizerManager._tokenize_one_request, managers/tokenizer_manager.py",
     ),
     Stop(
         "queue",
@@ -67,8 +60,6 @@ STOPS = (
         ENGINE,
         1,
         "control/scheduler.py:Scheduler.add",
-        "Scheduler.add_request, v1/core/sched/scheduler.py",
-        "Scheduler.handle_generate_request, managers/scheduler.py",
     ),
     Stop(
         "schedule",
@@ -76,8 +67,6 @@ STOPS = (
         ENGINE,
         2,
         "control/scheduler.py:Scheduler.schedule",
-        "Scheduler.schedule, v1/core/sched/scheduler.py",
-        "Scheduler.get_next_batch_to_run, managers/scheduler.py",
     ),
     Stop(
         "blocks",
@@ -85,8 +74,6 @@ STOPS = (
         ENGINE,
         3,
         "control/prefix_cache.py:PrefixCache.grow",
-        "KVCacheManager.allocate_slots, v1/core/kv_cache_manager.py",
-        "alloc_for_extend, mem_cache/allocation.py",
     ),
     Stop(
         "batch",
@@ -94,8 +81,6 @@ STOPS = (
         ENGINE,
         4,
         "compute/batch.py:build_batch",
-        "GPUModelRunner.prepare_inputs, v1/worker/gpu/model_runner.py",
-        "ScheduleBatch.prepare_for_extend, managers/schedule_batch.py",
     ),
     Stop(
         "forward",
@@ -103,8 +88,6 @@ STOPS = (
         DEVICE,
         4,
         "compute/runner.py:ModelRunner.run",
-        "GPUModelRunner.execute_model, v1/worker/gpu/model_runner.py",
-        "ModelRunner.forward, model_executor/model_runner.py",
     ),
     Stop(
         "sample",
@@ -112,8 +95,6 @@ STOPS = (
         DEVICE,
         5,
         "compute/sampler.py:Sampler",
-        "Sampler.__call__, v1/worker/gpu/sample/sampler.py",
-        "Sampler.forward, layers/sampler.py",
     ),
     Stop(
         "update",
@@ -121,8 +102,6 @@ STOPS = (
         ENGINE,
         6,
         "control/scheduler.py:Scheduler.update",
-        "Scheduler.update_from_output, v1/core/sched/scheduler.py",
-        "Scheduler.process_batch_result, managers/scheduler.py",
     ),
     Stop(
         "ids to text",
@@ -130,8 +109,6 @@ STOPS = (
         SERVER,
         6,
         "text/detokenizer.py:IncrementalDetokenizer",
-        "OutputProcessor.process_outputs, v1/engine/output_processor.py",
-        "DetokenizerManager.handle_batch_token_id_out, managers/detokenizer_manager.py",
     ),
     Stop(
         "HTTP out",
@@ -139,8 +116,6 @@ STOPS = (
         SERVER,
         7,
         "chapter 06",
-        "AsyncLLM.generate, v1/engine/async_llm.py",
-        "TokenizerManager.generate_request, managers/tokenizer_manager.py",
     ),
 )
 
@@ -235,19 +210,19 @@ def _text(x: int, y: int, content: str, bold: bool = False) -> str:
 
 
 def _names() -> str:
-    heads = ("stop", "where", "here", f"vLLM {VLLM_VERSION}", f"SGLang {SGLANG_VERSION}")
+    found = load_source_map()
+    engines = (f"vLLM {found.versions['vllm']}", f"SGLang {found.versions['sglang']}")
+    heads = ("stop", "where", "here", *engines)
     rows = [[cell(head, head="col", fill="#eeeeee") for head in heads]]
     for number, stop in enumerate(STOPS, start=1):
         row = [cell(f"{number} {escape(stop.title)}", head="row"), cell(escape(stop.lane))]
-        for name in (_ours(stop), stop.vllm, stop.sglang):
-            symbol, _, place = name.partition(", ")
-            text = tag("code", escape(symbol), style=CODE) if place else escape(symbol)
-            row.append(cell(f"{text}<br/>{escape(place)}" if place else text))
-        rows.append(row)
+        row.append(cell(_ours(stop)))
+        place = found.place(stop.title)
+        rows.append([*row, *(cell(reference_cell(them[0])) for them in (place.vllm, place.sglang))])
     label = "the stops and their names in three engines"
     return tag("div", grid(rows, label), style="margin-top:8px;font-size:12px")
 
 
 def _ours(stop: Stop) -> str:
     file, colon, symbol = stop.ours.partition(":")
-    return f"{symbol}, {file}" if colon else stop.ours
+    return reference_cell(Reference(f"mini_engine/{file}", symbol)) if colon else escape(stop.ours)

@@ -129,13 +129,21 @@ def _eos_token_ids(folder: Path, settings: Mapping[str, Any]) -> tuple[int, ...]
 
 
 def load_tokenizer(folder: Path) -> Any:
-    """The tokenizer in `folder` (a transformers tokenizer); never looks anywhere else."""
-    from transformers import AutoTokenizer
+    """The tokenizer in `folder` (a transformers tokenizer); never looks anywhere else.
 
+    tokenizer.json says all that is needed. Only without it transformers is asked which class reads
+    the folder, and that imports torch: seconds, and memory, which a server's front end can spare.
+    """
     folder = Path(folder)
     names = ("tokenizer.json", "tokenizer.model", "vocab.json")
     if not any((folder / name).is_file() for name in names):
         raise ValueError(f"{folder} has no tokenizer: none of {', '.join(names)} is there")
+    if (folder / "tokenizer.json").is_file():
+        from transformers import PreTrainedTokenizerFast
+
+        return PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
+    from transformers import AutoTokenizer
+
     return AutoTokenizer.from_pretrained(folder, local_files_only=True)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.control.workloads import run_workload
+from mini_engine.benchmarks.replay import Replay, as_records, first_difference
 
 FOLDER = Path(__file__).parents[1] / "data" / "vllm_traces"
 NAMES = sorted(path.stem.removeprefix("trace_") for path in FOLDER.glob("trace_*.json"))
@@ -24,36 +24,15 @@ def test_case_27_there_are_traces() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_case_27_every_step_is_scheduled_as_vllm_does(name: str) -> None:
-    engine, _ = run_workload(load("workload", name))
-    expected = load("trace", name)
-    records = engine.trace
-    for ours, theirs in zip(records, expected["steps"], strict=False):
-        got = {
-            "scheduled": list(ours.scheduled.items()),
-            "total": ours.total,
-            "preempted": ours.preempted,
-            "new": ours.new,
-            "resumed": ours.resumed,
-            "running": ours.running,
-            "waiting": ours.waiting,
-            "computed": ours.computed,
-            "cached": ours.cached,
-            "free_blocks": ours.free_blocks,
-            "sampled": {name: [token] for name, token in ours.sampled.items()},
-            "finished": sorted(ours.finished),
-            "running_end": ours.running_end,
-            "free_blocks_end": ours.free_blocks_end,
-        }
-        want = {key: theirs[key] for key in got}
-        want["scheduled"] = list(theirs["scheduled"].items())
-        want["finished"] = sorted(theirs["finished"])
-        assert got == want, f"step {theirs['step']} of {name}"
-    assert len(records) == len(expected["steps"])
+    replay = Replay(load("workload", name), debug=True).run()
+    expected = as_records(load("trace", name)["steps"])
+    assert first_difference(expected, replay.engine.trace) is None
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_case_27_every_request_ends_as_in_vllm(name: str) -> None:
-    engine, refused = run_workload(load("workload", name))
+    replay = Replay(load("workload", name)).run()
+    engine, refused = replay.engine, replay.refused
     outputs: dict[str, list[int]] = {}
     preemptions: dict[str, int] = {}
     for record in engine.trace:

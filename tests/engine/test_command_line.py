@@ -22,7 +22,7 @@ def test_json_with_trace_holds_answers_and_steps(capsys: pytest.CaptureFixture[s
     result = json.loads(capsys.readouterr().out)
     assert [output["prompt"] for output in result["outputs"]] == [QUESTION, "Say hello."]
     assert "Paris" in result["outputs"][0]["text"]
-    assert result["trace_version"] == 1
+    assert result["trace_version"] == 2
     assert result["config"]["num_blocks"] == 20
     sampled = [token for step in result["trace"] for token in step["sampled"].values()]
     assert sorted(sampled) == sorted(t for o in result["outputs"] for t in o["token_ids"])
@@ -34,6 +34,15 @@ def test_trace_shows_each_step_beside_the_answer(capsys: pytest.CaptureFixture[s
     assert "Paris" in shown.out
     assert "step 0: request-0 16 | 16 of 16 tokens" in shown.err
     assert "request-0 ended:" in shown.err
+
+
+def test_cuda_graphs_are_one_flag_and_the_trace_names_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    small = ["--device", "cpu", "--max-tokens", "3", "--max-model-len", "64"]
+    assert main([QUESTION, *small, "--trace", "--cuda-graphs"]) == 0
+    steps = capsys.readouterr().err.splitlines()
+    assert ["graph of 1" in step for step in steps] == [False, True, True]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from mini_engine.parts import EngineParts
 
 ROOT = Path(__file__).resolve().parents[2]
 ALTERNATIVES = ROOT / "tests/alternatives"
-MODULES = ("kv_cache", "paged_kv", "life", "batching", "scheduler", "prefix_cache")
+MODULES = ("kv_cache", "paged_kv", "life", "batching", "scheduler", "prefix_cache", "sampling")
 
 
 @pytest.fixture
@@ -77,6 +77,20 @@ def test_the_functions_of_a_batch_are_used_together_until_the_batch_is_the_learn
     batch = parts.build_batch([Chunk(request, 0, 3, True)], 2)  # type: ignore[operator]
     assert sorted(called) == ["logits_rows", "slot_mapping"]
     assert (batch.slot_mapping.tolist(), batch.logits_rows.tolist()) == ([2, 3, 0], [2])
+
+
+def test_penalties_stand_on_top_of_either_sampler() -> None:
+    from mini_engine.compute.sampler import Sampler
+    from mini_engine.compute.sampler_adapters import DrawingSampler, PenalizingSampler
+
+    kept = [row.symbol for row in placed(LEARNER_PARTS) if row.slot == "sampler"]
+    assert kept == ["sample", "apply_penalties"]
+    alone = engine_parts({"apply_penalties": max}).resolve("sampler")()
+    assert isinstance(alone, PenalizingSampler)
+    assert isinstance(alone.sampler, Sampler)
+    both = engine_parts({"filter_logits": min, "sample": min, "apply_penalties": max})
+    assert isinstance(both.resolve("sampler")().sampler, DrawingSampler)
+    assert engine_parts({"token_logprobs": min}).resolve("token_logprobs") is min
 
 
 def test_stubs_are_the_references(folder: Path) -> None:

@@ -73,6 +73,19 @@ def test_debug_mode_poison_changes_nothing(model: Model) -> None:
         assert [o.token_ids for o in outputs] == [ANSWERS[i] for i in few]
 
 
+def test_graphs_change_nothing(model: Model) -> None:
+    """Replayed by the emulator, which is slow: few prompts and few buckets."""
+    few = [0, 1, 20, 21]
+    options = {"num_blocks": 40, "max_model_len": 112, "max_num_seqs": 3, "cuda_graphs": True}
+    with LLMEngine(model, device="cpu", **options) as engine:
+        outputs = engine.generate([PROMPTS[i] for i in few], SamplingParams(max_tokens=8))
+        assert [o.token_ids for o in outputs] == [ANSWERS[i][:8] for i in few]
+        assert {record.graph_bucket for record in engine.trace} == {None, 1, 3}
+        launches = {graph.num_launches for graph in engine.runner.graph_runner.graphs.values()}
+        assert len(launches) == 1
+        assert launches.pop() > 30 * 25  # operations of 30 layers
+
+
 def test_two_answers_derived_again_by_transformers() -> None:
     import torch
     from transformers import AutoModelForCausalLM

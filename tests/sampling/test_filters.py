@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from transformers import MinPLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
-from mini_engine.compute.filters import HEAD, Filters, lowest_kept
+from mini_engine.compute.filters import Filters, lowest_of_sorted
 from mini_engine.sampling_params import SamplingParams
 
 CASE = torch.tensor([[2.0, 1.0, 0.0, -1.0]])
@@ -21,8 +21,7 @@ def kept(logits: Tensor, *params: SamplingParams) -> list[list[int]]:
     """The token ids that survive, row by row; every filter row is given all the same logits."""
     rows = logits.expand(len(params), -1) if len(logits) == 1 else logits
     filters = Filters.of(params, rows.shape[1], rows.device)
-    best = rows.topk(min(HEAD, rows.shape[1]), dim=-1).values
-    lowest = lowest_kept(rows, filters, best)
+    lowest = lowest_of_sorted(rows, filters, width=64)  # small, so that it has to widen
     return [
         (row >= least).nonzero().flatten().tolist() for row, least in zip(rows, lowest, strict=True)
     ]

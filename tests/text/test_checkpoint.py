@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers import AutoTokenizer
 
 from mini_engine.config import DEFAULT_MODEL
 from mini_engine.text.checkpoint import encode_chat, find_model, load_config, load_tokenizer
@@ -162,3 +165,23 @@ def test_messages_of_another_form_are_refused(messages: Any, error: type[Excepti
 def test_a_folder_without_a_tokenizer_is_refused(folder: Path) -> None:
     with pytest.raises(ValueError, match="has no tokenizer"):
         load_tokenizer(folder)
+
+
+def test_the_tokenizer_of_the_default_model_is_that_of_transformers_without_torch() -> None:
+    folder = find_model(DEFAULT_MODEL)
+    code = (
+        "import sys; from mini_engine.text.checkpoint import load_tokenizer; "
+        "load_tokenizer(sys.argv[1]); print('torch' in sys.modules)"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.strip() == "False"
+    ours, theirs = load_tokenizer(folder), AutoTokenizer.from_pretrained(folder)
+    text = " Hello,  w\u00f6rld\n\U0001f44b <|im_end|> 123"
+    assert ours(text) == theirs(text)
+    assert ours.added_tokens_decoder == theirs.added_tokens_decoder
+    assert (ours.all_special_ids, ours.chat_template) == (
+        theirs.all_special_ids,
+        theirs.chat_template,
+    )

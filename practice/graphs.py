@@ -1,0 +1,102 @@
+"""Exercises of chapter 07: CUDA graphs, and what they ask of a decode step.
+
+Write between the two marks of an exercise; helpers of your own may stand there too. Everything else
+in this file stays as it is. The first exercise needs no torch: import torch inside the code that
+needs it, not up here. Grade with
+
+    python practice/judge.py graphs.buckets
+    python practice/judge.py graphs.static-buffers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mini_engine.interfaces import Batch, ExerciseNotStarted
+
+# --- graphs.buckets: edit from here ---
+
+
+def bucket_sizes(batch_sizes: Sequence[int], max_graphs: int, max_num_seqs: int) -> list[int]:
+    """The batch sizes to capture as graphs, so that the steps of a trace waste the fewest rows.
+
+        batch_sizes   one number for each decode step of a trace: how many requests it computed
+        max_graphs    at most so many sizes: each captured graph costs memory and time
+        max_num_seqs  the most requests that the engine can ever run together
+
+    A step of n requests runs in the smallest captured size of n or more. The rows beyond n are
+    padding: size - n of them are wasted. Another day may bring a fuller step than this trace did,
+    so `max_num_seqs` is always one of the sizes, also if no step of the trace needs it.
+
+    Example: bucket_sizes([1, 1, 1, 5, 6], 2, 8) is [1, 8]. The steps of 5 and 6 run in 8 and waste
+    3 + 2 rows; [6, 8] would waste 5 + 5 + 5 + 1, and [1, 6] has no graph for 8 requests.
+
+    Returns a list of ints, ascending, none twice, the last one `max_num_seqs`. The wasted rows of
+    all steps together are the fewest that are possible; where several lists waste the fewest, any
+    of them is right, also one with fewer sizes. No argument is changed. A trace of hundreds of
+    steps with 40 different sizes is among the cases: trying all lists is too slow there.
+
+    Raises ValueError if max_graphs or max_num_seqs is below 1, or if a batch size lies outside
+    1 to max_num_seqs.
+    """
+    raise ExerciseNotStarted("bucket_sizes")
+
+
+# --- end of graphs.buckets ---
+
+# --- graphs.static-buffers: edit from here ---
+
+
+class StaticBuffers:
+    """The inputs of captured decode steps: tensors made once, filled before every replay.
+
+    A graph reads the memory of the tensors that were there at capture. A new tensor under an old
+    name is never seen, so the numbers of a step are written into the old ones.
+    """
+
+    def __init__(
+        self, most_rows: int, width: int, scratch_block: int, block_size: int, device: Any
+    ) -> None:
+        """Room for `most_rows` requests with one token each; at first all rows are padding.
+
+        width          columns of the block tables: enough for the longest request
+        scratch_block  the id of a block that belongs to no request
+        block_size     slots in a block
+        device         where the tensors are, as torch takes it
+
+        A padding row computes something, too, and must harm nobody with it:
+            token_ids 0, positions 0, seq_lens 1, its whole row of block_tables `scratch_block`,
+            slot_mapping the first slot of `scratch_block`
+        """
+        raise ExerciseNotStarted("StaticBuffers.__init__")
+
+    def views(self, bucket: int) -> Batch:
+        """The first `bucket` rows, for a graph of that size to read: Batch(token_ids=..., ...).
+
+        All int64, on the device:
+            token_ids, positions, slot_mapping, seq_lens  [bucket]
+            block_tables                                  [bucket, width]
+            query_starts  [bucket + 1]  0, 1, 2, ...: each request has one row
+            logits_rows   [bucket]      0, 1, 2, ...: each is sampled
+
+        It is called once for every bucket, before capture. What is filled in later must appear in
+        the tensors returned here, in the same memory.
+        """
+        raise ExerciseNotStarted("StaticBuffers.views")
+
+    def fill(self, batch: Batch, bucket: int) -> None:
+        """Write a step into the first rows: one token for each of n requests, n <= bucket.
+
+        `batch` is on the CPU, has the same tensors with n rows, and block tables of any width up
+        to `width`. The first n rows become the batch's. In block_tables, the columns behind the
+        batch's own become `scratch_block`. Rows n to bucket - 1 become padding again, whatever an
+        earlier step has left in them. Nobody reads rows from `bucket` on.
+
+        The batch isn't changed, and its tensors may hold other numbers as soon as this returns.
+        Raises ValueError, changing nothing, if n > bucket or the batch's tables are too wide.
+        """
+        raise ExerciseNotStarted("StaticBuffers.fill")
+
+
+# --- end of graphs.static-buffers ---

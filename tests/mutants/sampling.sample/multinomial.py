@@ -1,0 +1,23 @@
+# mistake: none
+"""torch's own generator: the right distribution, another draw each time."""
+
+import torch
+
+from mini_engine.compute.noise import draw_keys, gumbel
+from mini_engine.compute.plain_sampler import filter_logits
+
+
+def sample(logits, requests):
+    if not requests:
+        return []
+    result = torch.argmax(logits, dim=-1)
+    rows = [i for i, r in enumerate(requests) if not r.params.greedy]
+    if rows:
+        chosen = [requests[i] for i in rows]
+        temperature = torch.tensor([r.params.temperature for r in chosen])
+        min_p = torch.tensor([r.params.min_p for r in chosen])
+        top_k = torch.tensor([r.params.top_k for r in chosen])
+        top_p = torch.tensor([r.params.top_p for r in chosen])
+        kept = filter_logits(logits[rows], temperature, min_p, top_k, top_p)
+        result[rows] = torch.multinomial(kept.softmax(-1), 1).squeeze(1)
+    return result.tolist()
