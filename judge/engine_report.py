@@ -54,6 +54,13 @@ def near_tie(top: Any, token: Any, band: float) -> bool:
     return type(token) is int and token in known and max(known.values()) - known[token] < band
 
 
+def close_tokens(top: Any, band: float) -> list[int]:
+    """The tokens that a near tie allows: those whose logits lie within `band` of the best."""
+    ids, logits = top
+    best = max(logits)
+    return sorted(token for token, logit in zip(ids, logits, strict=True) if best - logit < band)
+
+
 def token_line(payload: Any, wrong: Output, words: Words) -> str:
     """Request, output, position and step; expected and got."""
     position = prompt_length(payload, wrong.request_id) + wrong.number

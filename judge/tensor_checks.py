@@ -125,11 +125,14 @@ def smollm2_check() -> Check:
     )  # fmt: skip
 
 
-def first_difference(tokens: Any, have: Any, tops: Any) -> int | None:
-    """The first output that differs beyond the tie band, or None."""
+def first_difference(tokens: Any, have: Any, close: Any) -> int | None:
+    """The first output that differs, or None; `close` holds the tokens that each output may be.
+
+    What comes after a token that is excused is not compared: it has another past.
+    """
     for number, want in enumerate(tokens):
         if number < len(have) and have[number] == want:
             continue
-        tied = number < len(tops) and margin(tops[number]) < TIE
-        return None if tied and number < len(have) else number
+        tied = number < min(len(close), len(have)) and have[number] in close[number]
+        return None if tied else number
     return len(tokens) if len(have) > len(tokens) else None

@@ -6,14 +6,15 @@ A part counts if it passed with the code as it is now; the reference fills in fo
 from __future__ import annotations
 
 import argparse
+import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from judge import compare, engine_report, practice, tensor_checks
-from judge.api import Exercise
+from judge import compare, engine_checks, engine_report, practice, tensor_checks, tie_band
+from judge.api import Ask, Exercise
 from judge.doctor import missing_models
 from judge.exercises import EXERCISES
 from judge.models import REAL, chosen, tokenizer_file
@@ -71,7 +72,7 @@ def mine(args: argparse.Namespace, progress: Progress, reporter: Reporter) -> in
     symbols = [row.symbol for row in placed(rows)]
     device = "cuda" if args.device == "cuda" else "cpu"
     try:
-        expected, got = run(payload, symbols, device)
+        expected, got, band = run(payload, symbols, device)
     except ChildFailed as failure:
         _failed(failure, reporter)
         return 1
@@ -82,7 +83,7 @@ def mine(args: argparse.Namespace, progress: Progress, reporter: Reporter) -> in
         for frame in [frame for frame in got.frames if args.verbose or frame.own][-4:]:
             reporter.line(f"  {place(frame)} in {frame.function}: {frame.source}")
         return 1
-    return _verdict(payload, expected, got, len(symbols), reporter)
+    return _verdict(payload, expected, got, band, len(symbols), reporter)
 
 
 def whose(progress: Progress) -> list[Whose]:
@@ -96,8 +97,9 @@ def whose(progress: Progress) -> list[Whose]:
     return found
 
 
-def run(payload: dict[str, Any], symbols: list[str], device: str) -> tuple[Any, Any]:
-    """What the reference and the learner's engine answer, each from a process of its own.
+def run(payload: dict[str, Any], symbols: list[str], device: str) -> tuple[Any, Any, float]:
+    """What the reference and the learner's engine answer, each from a process of its own, and the
+    tie band of the model: measured only if a token differs.
 
     Raises ChildFailed if the learner's gives no answer, JudgeFault if the reference's does not.
     """
@@ -107,7 +109,31 @@ def run(payload: dict[str, Any], symbols: list[str], device: str) -> tuple[Any, 
         theirs.start()
         theirs.ask(EXECUTE, {**payload, "symbols": symbols})  # computes beside the reference
         expected, seconds = _reference(ours, payload)
-        return expected, theirs.answer(max(LEAST_S, SLOWER * seconds))
+        got = theirs.answer(max(LEAST_S, SLOWER * seconds))
+        same = isinstance(got, list) and _tokens(got) == _tokens(expected)
+        band = tie_band.FLOOR if same else _band(ours, payload["model"], device)
+        return expected, got, band
+
+
+def _tokens(answer: list[Any]) -> list[Any]:
+    return [one.get("tokens") if isinstance(one, dict) else None for one in answer]
+
+
+def _band(worker: Worker, model: str, device: str) -> float:
+    """The tie band of the reference's engine in `worker`, on a workload of its own."""
+    payload = engine_checks.workload(
+        random.Random(0), vocab_size=64, num_requests=4, longest=24, num_blocks=14, budget=12
+    )
+    payload["model"] = "llama" if model == "tiny" else model
+
+    def ours(other: Any) -> Any:
+        worker.ask(tensor_checks.RUN, other)
+        return worker.answer(LIMIT_S)
+
+    try:
+        return tie_band.tie_band(payload, ours(payload), Ask(ours, ours, device))
+    except ChildFailed as failure:
+        raise JudgeFault(f"the tie band can't be measured: {'; '.join(failure.lines)}") from failure
 
 
 def _reference(worker: Worker, payload: dict[str, Any]) -> tuple[Any, float]:
@@ -123,13 +149,14 @@ def _reference(worker: Worker, payload: dict[str, Any]) -> tuple[Any, float]:
     return expected, time.monotonic() - started
 
 
-def difference(expected: Any, got: Any, model: str) -> tuple[list[str], str]:
+def difference(expected: Any, got: Any, model: str, band: float) -> tuple[list[str], str]:
     """Lines on the first token that differs (none if all is well), and a word on near ties."""
     tokens, tops = expected["tokens"], expected["tops"]
     have = got.get("tokens") if isinstance(got, dict) else None
     if not isinstance(have, list):
         return ["there is no list of tokens"], ""
-    number = tensor_checks.first_difference(tokens, have, tops)
+    close = [engine_report.close_tokens(top, band) for top in tops]
+    number = tensor_checks.first_difference(tokens, have, close)
     if number is None:
         if tokens == have:
             return [], ""
@@ -140,7 +167,7 @@ def difference(expected: Any, got: Any, model: str) -> tuple[list[str], str]:
     want, found = (part[number] if number < len(part) else None for part in (tokens, have))
     lines = [
         f"output {number}: {engine_report.expected_got(want, found, words)}",
-        *engine_report.top_lines(tops, theirs, number, words, tensor_checks.TIE),
+        *engine_report.top_lines(tops, theirs, number, words, band),
     ]
     return lines, ""
 
@@ -168,12 +195,12 @@ def _failed(failure: ChildFailed, reporter: Reporter) -> None:
 
 
 def _verdict(
-    payload: dict[str, Any], expected: Any, got: Any, count: int, reporter: Reporter
+    payload: dict[str, Any], expected: Any, got: Any, band: float, count: int, reporter: Reporter
 ) -> int:
     wrong = 0
     for number, (prompt, want) in enumerate(zip(payload["prompts"], expected, strict=True)):
         have = got[number] if isinstance(got, list) and number < len(got) else None
-        lines, tie = difference(want, have, payload["model"])
+        lines, tie = difference(want, have, payload["model"], band)
         asked = ", ".join(f"{k} {v}" for k, v in payload["params"][number].items())
         reporter.line(f"> {prompt}" + (f"  ({asked})" if asked else ""))
         if isinstance(have, dict) and isinstance(have.get("text"), str) and have["text"]:

@@ -8,7 +8,8 @@ from typing import Any
 
 from judge import compare, tensor_compare
 from judge.api import Case, Check, Details, Difference, Mistake
-from judge.tensor_checks import TIE, first_difference, margin, pieces
+from judge.engine_report import close_tokens
+from judge.tensor_checks import TIE, first_difference, pieces
 from judge.wire import Array
 
 GENERATE = "judge.tensor_calls:generate"
@@ -96,9 +97,9 @@ def contract(case: Case, answer: Any) -> Any:
             for ids, positions in made["passes"]
             for token, position in zip(ids, positions, strict=True)
         ]
-        ties = [margin(top) < TIE for top in made["tops"]]
+        close = [close_tokens(top, TIE) for top in made["tops"]]
         honest = made["rows"] == len(computed) or not _is_tokens(made["tokens"])
-        normal.append({"tokens": made["tokens"], "computed": computed, "ties": ties,
+        normal.append({"tokens": made["tokens"], "computed": computed, "close": close,
                        "changed": made["changed"],
                        "hidden": None if honest else made["rows"]})  # fmt: skip
     return normal
@@ -111,8 +112,7 @@ def same_answers(case: Case, expected: Any, got: Any) -> Difference | None:
         place = (f"{case.label}: {call_line(case.payload, number)}",)
         if not _is_tokens(have["tokens"]):
             return not_tokens(want["tokens"], have["tokens"], place)
-        tied = [[[0, 0], [0.0, 0.0]] if tie else [[0, 0], [1.0, 0.0]] for tie in want["ties"]]
-        wrong = first_difference(want["tokens"], have["tokens"], tied)
+        wrong = first_difference(want["tokens"], have["tokens"], want["close"])
         if wrong is not None:
             return Difference((*place, *token_lines(made, want, have, wrong)))
         if have["hidden"] is not None:

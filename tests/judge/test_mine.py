@@ -134,10 +134,12 @@ def test_an_engine_that_stops_or_dies_is_reported(space: Space) -> None:
 def test_no_answer_of_an_impossible_form_passes() -> None:
     want = {"tokens": [4, 5], "tops": [[[4, 1], [2.0, 1.0]], [[5, 1], [2.0, 1.99999]]]}
     for got in (None, 7, {}, {"tokens": "45"}, {"tokens": []}, {"tokens": [4]}):
-        assert command.difference(want, got, "tiny")[0], got
-    assert command.difference(want, {"tokens": [4, 5]}, "tiny") == ([], "")
-    lines, tie = command.difference(want, {"tokens": [4, 1]}, "tiny")
+        assert command.difference(want, got, "tiny", 1e-3)[0], got
+    assert command.difference(want, {"tokens": [4, 5]}, "tiny", 1e-3) == ([], "")
+    lines, tie = command.difference(want, {"tokens": [4, 1]}, "tiny", 1e-3)
     assert (lines, tie) == ([], "equal up to output 1, where two tokens are a near tie")
+    assert command.difference(want, {"tokens": [4, 3]}, "tiny", 1e-3)[0]  # a tie of two others
+    assert command.difference(want, {"tokens": [4, 1]}, "tiny", 1e-6)[0]
 
 
 @pytest.mark.slow
