@@ -1,6 +1,6 @@
 """Measures what serving costs: the engine alone, its server, and its server in one process.
 
-Run `python -m mini_engine.benchmarks.serve_overhead`. All serve the same prompts and take turns, and
+Run `python -m mini_engine.benchmarks.serve_overhead`. All serve the same prompts in turns, and
 throughput is that of the best of several rounds, which other programs disturbed least: threads that
 compute one matrix together all wait for the one that lost its processor, so a disturbed round can
 take many times as long. The clients run on this machine and take processor time from the server,
