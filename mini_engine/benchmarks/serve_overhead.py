@@ -29,6 +29,7 @@ import os
 import platform
 import random
 import statistics
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -140,8 +141,10 @@ def measure_throughput(contenders: dict[str, Contender], rounds: int) -> dict[st
         for name, serve in contenders.items():
             times = serve(requests)
             assert [len(found) - 1 for found in times] == [NEW_TOKENS] * STREAMS, name
+            elapsed = max(t[-1] for t in times) - min(t[0] for t in times)
+            print(f"round {number}, {name}: {elapsed:.2f} s", file=sys.stderr, flush=True)
             if number:
-                seconds[name].append(max(t[-1] for t in times) - min(t[0] for t in times))
+                seconds[name].append(elapsed)
     return {
         "seconds": {name: [round(s, 4) for s in found] for name, found in seconds.items()},
         "output_tokens_per_s": {
