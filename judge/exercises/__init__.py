@@ -307,6 +307,18 @@ EXERCISES: tuple[Exercise, ...] = (
         reference="judge.solutions.text",
         module="judge.exercises.text_sse",
     ),
+    Exercise(
+        id="graphs.buckets",
+        chapter=7,
+        title="Which batch sizes to capture",
+        file="graphs.py",
+        symbols=("bucket_sizes",),
+        slot=None,
+        needs_torch=False,
+        minutes=30,
+        reference="judge.solutions.graphs",
+        module="judge.exercises.graphs_buckets",
+    ),
 )
 
 
