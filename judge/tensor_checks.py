@@ -61,8 +61,8 @@ def events(payload: Any) -> dict[str, bool]:
     return dict(zip(EVENTS, (cut, preempted, hit), strict=True))
 
 
-def tiny_check(*models: str) -> Check:
-    """The function inside the engine, with tiny random models."""
+def tiny_check(*models: str, **options: Any) -> Check:
+    """The part inside the engine, with tiny random models; `options` are the engine's."""
 
     def cases(rng: random.Random) -> list[Case]:
         found = []
@@ -75,6 +75,7 @@ def tiny_check(*models: str) -> Check:
                 num_blocks=12,
                 budget=12,
                 debug=True,
+                **options,
             )
             label = f"a tiny random {model} model, {engine_checks.describe_options(payload)}"
             found.append(Case(label, {**payload, "model": model}))

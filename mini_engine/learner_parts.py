@@ -52,6 +52,7 @@ LEARNER_PARTS = (
     LearnerPart("sampling.py", "sample", "sampler", f"{SAMPLERS}:drawing_sampler"),
     LearnerPart("text.py", "IncrementalDetokenizer", "detokenizer"),
     LearnerPart("text.py", "StopChecker", "stop_checker"),
+    LearnerPart("graphs.py", "StaticBuffers", "graph_runner", f"{ADAPTERS}:with_buffers"),
 )
 
 

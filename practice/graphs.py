@@ -5,13 +5,15 @@ in this file stays as it is. The first exercise needs no torch: import torch ins
 needs it, not up here. Grade with
 
     python practice/judge.py graphs.buckets
+    python practice/judge.py graphs.static-buffers
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from mini_engine.interfaces import ExerciseNotStarted
+from mini_engine.interfaces import Batch, ExerciseNotStarted
 
 # --- graphs.buckets: edit from here ---
 
@@ -42,3 +44,59 @@ def bucket_sizes(batch_sizes: Sequence[int], max_graphs: int, max_num_seqs: int)
 
 
 # --- end of graphs.buckets ---
+
+# --- graphs.static-buffers: edit from here ---
+
+
+class StaticBuffers:
+    """The inputs of captured decode steps: tensors made once, filled before every replay.
+
+    A graph reads the memory of the tensors that were there at capture. A new tensor under an old
+    name is never seen, so the numbers of a step are written into the old ones.
+    """
+
+    def __init__(
+        self, most_rows: int, width: int, scratch_block: int, block_size: int, device: Any
+    ) -> None:
+        """Room for `most_rows` requests with one token each; at first all rows are padding.
+
+        width          columns of the block tables: enough for the longest request
+        scratch_block  the id of a block that belongs to no request
+        block_size     slots in a block
+        device         where the tensors are, as torch takes it
+
+        A padding row computes something, too, and must harm nobody with it:
+            token_ids 0, positions 0, seq_lens 1, its whole row of block_tables `scratch_block`,
+            slot_mapping the first slot of `scratch_block`
+        """
+        raise ExerciseNotStarted("StaticBuffers.__init__")
+
+    def views(self, bucket: int) -> Batch:
+        """The first `bucket` rows, for a graph of that size to read: Batch(token_ids=..., ...).
+
+        All int64, on the device:
+            token_ids, positions, slot_mapping, seq_lens  [bucket]
+            block_tables                                  [bucket, width]
+            query_starts  [bucket + 1]  0, 1, 2, ...: each request has one row
+            logits_rows   [bucket]      0, 1, 2, ...: each is sampled
+
+        It is called once for every bucket, before capture. What is filled in later must appear in
+        the tensors returned here, in the same memory.
+        """
+        raise ExerciseNotStarted("StaticBuffers.views")
+
+    def fill(self, batch: Batch, bucket: int) -> None:
+        """Write a step into the first rows: one token for each of n requests, n <= bucket.
+
+        `batch` is on the CPU, has the same tensors with n rows, and block tables of any width up
+        to `width`. The first n rows become the batch's. In block_tables, the columns behind the
+        batch's own become `scratch_block`. Rows n to bucket - 1 become padding again, whatever an
+        earlier step has left in them. Nobody reads rows from `bucket` on.
+
+        The batch isn't changed, and its tensors may hold other numbers as soon as this returns.
+        Raises ValueError, changing nothing, if n > bucket or the batch's tables are too wide.
+        """
+        raise ExerciseNotStarted("StaticBuffers.fill")
+
+
+# --- end of graphs.static-buffers ---

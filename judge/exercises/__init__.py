@@ -319,6 +319,19 @@ EXERCISES: tuple[Exercise, ...] = (
         reference="judge.solutions.graphs",
         module="judge.exercises.graphs_buckets",
     ),
+    Exercise(
+        id="graphs.static-buffers",
+        chapter=7,
+        title="Inputs that stay where they are",
+        file="graphs.py",
+        symbols=("StaticBuffers",),
+        slot="graph_runner",
+        needs_torch=True,
+        minutes=30,
+        reference="mini_engine.compute.graph_buffers",
+        module="judge.exercises.graphs_static_buffers",
+        in_engine=False,
+    ),
 )
 
 

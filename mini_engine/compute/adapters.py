@@ -9,13 +9,16 @@ flat batch. They are slow and simple on purpose. Which function takes which adap
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from mini_engine.compute.batch import build_batch
+from mini_engine.compute.cuda_graphs import GraphRunner
 from mini_engine.interfaces import Batch, BuildBatch, Chunk
 
 # (query [n, num_heads, head_dim], key [L, num_kv_heads, head_dim], value, scale) -> query's shape
@@ -139,6 +142,11 @@ def single_request_attention(function: PagedFunction) -> Callable[..., SingleReq
 def varlen_attention(function: VarlenFunction) -> Callable[..., VarlenAttention]:
     """What the attention slot takes, made of such a function."""
     return lambda config, device: VarlenAttention(function)
+
+
+def with_buffers(buffers: Callable[..., Any]) -> Callable[..., GraphRunner]:
+    """What the graph_runner slot takes: the reference's, with other static buffers."""
+    return functools.partial(GraphRunner, buffers=buffers)
 
 
 def batch_builder(function: SlotMapping) -> BuildBatch:

@@ -156,8 +156,9 @@ class Bare:
         self.config = EngineConfig(num_blocks=120, **SIZES)
         self.cache = PagedKVCache(self.model.config, 121, 4, device=device)
         self.runner = GraphRunner(self.model, self.cache, self.config)
-        self.cache.keys.normal_()
-        self.cache.values.normal_()
+        generator = torch.Generator(device).manual_seed(0)
+        self.cache.keys.normal_(generator=generator)
+        self.cache.values.normal_(generator=generator)
 
     def batch(self, lengths: Sequence[int], first_block: int = 0):
         """Decodes at these lengths, the new token included; blocks counted up from the first."""
@@ -185,7 +186,9 @@ def test_a_graph_captured_at_one_length_follows_every_other(device: str) -> None
         hidden = bare.runner.run(batch)
         assert hidden is not None
         with torch.inference_mode():
-            assert torch.allclose(hidden, plain._hidden(batch), atol=1e-4)
+            # A GPU adds up in another order for another shape, perhaps in fewer bits.
+            atol = 1e-4 if device == "cpu" else 1e-2
+            assert torch.allclose(hidden, plain._hidden(batch), atol=atol)
 
 
 @on_each_device

@@ -55,7 +55,7 @@ def test_every_stop_and_every_part_has_its_place() -> None:
     for place in MAP.places:
         assert place.vllm, place.id
         assert place.sglang, place.id
-        assert place.mini_engine or place.topic == "graphs", place.id
+        assert place.mini_engine, place.id
         assert place.differs.endswith("."), place.id
 
 
