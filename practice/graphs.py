@@ -100,3 +100,32 @@ class StaticBuffers:
 
 
 # --- end of graphs.static-buffers ---
+
+# --- graphs.find-the-bug: edit from here ---
+
+
+def broken_rules() -> dict[str, str]:
+    """Which rule does each of the six decode steps in judge/graph_bugs.py break?
+
+    Each step, A to F, is small and nearly right, and breaks exactly one of these rules:
+
+        "waits"      while a graph is captured, nothing waits for a number of the GPU
+        "shapes"     no shape follows from numbers that the graph computes or reads
+        "addresses"  inputs stay in the memory that they had at capture
+        "numbers"    what changes from step to step is in tensors, not in numbers of Python
+        "results"    a result is used or copied before the next replay
+        "padding"    rows that only fill up harm nobody
+        "warm-up"    what the first call of a step prepares is prepared before capture
+        "largest"    the largest graph holds the fullest step that can come
+
+    No rule is broken twice, so two of them are not broken at all. Read the code; what happens when
+    a step is captured and replayed is shown by
+
+        python -c "from judge.graph_bugs import happens; print(*happens('A'), sep='\\n')"
+
+    Returns the names of the rules by step: {"A": ..., "B": ..., ..., "F": ...}.
+    """
+    raise ExerciseNotStarted("broken_rules")
+
+
+# --- end of graphs.find-the-bug ---

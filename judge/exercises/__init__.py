@@ -332,6 +332,19 @@ EXERCISES: tuple[Exercise, ...] = (
         module="judge.exercises.graphs_static_buffers",
         in_engine=False,
     ),
+    Exercise(
+        id="graphs.find-the-bug",
+        chapter=7,
+        title="Six decode steps, each breaking one rule of graphs",
+        file="graphs.py",
+        symbols=("broken_rules",),
+        slot=None,
+        needs_torch=True,
+        minutes=25,
+        reference="judge.solutions.graph_bugs",
+        module="judge.exercises.graphs_find_the_bug",
+        in_engine=False,
+    ),
 )
 
 
