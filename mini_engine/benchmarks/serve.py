@@ -33,11 +33,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from mini_engine.benchmarks.serve_client import Target
+from mini_engine.benchmarks.serve_client import Target, served_model
 from mini_engine.benchmarks.serve_report import Slo, describe_sweep
 from mini_engine.benchmarks.serve_runs import CONCURRENCIES, RATES, REQUESTS, Runs
-from mini_engine.benchmarks.serve_target import OwnServer, served_model
 from mini_engine.benchmarks.serve_workload import ARRIVALS
+from mini_engine.serve.background import BackgroundServer
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -98,7 +98,7 @@ def target_of(args: argparse.Namespace, server_arguments: Sequence[str]) -> Iter
     with contextlib.ExitStack() as stack:
         base_url = args.base_url
         if base_url is None:
-            base_url = stack.enter_context(OwnServer(server_arguments)).base_url
+            base_url = stack.enter_context(BackgroundServer(*server_arguments)).base_url
         model = args.model or served_model(base_url, args.api_key)
         extra = {} if args.respect_eos else {"ignore_eos": True}
         yield Target(base_url, model, args.api_key, args.chat, args.timeout, extra)
@@ -112,11 +112,13 @@ def document(
     if args.api_key is not None:
         words = [word.replace(args.api_key, "KEY") for word in words]
     arguments = own[own.index("--") + 1 :] if "--" in own else []
+    given = os.environ.get("OMP_NUM_THREADS")  # of our own server's engine
+    threads = [] if given is None else [f"OMP_NUM_THREADS={given}"]
     names = ("prompt_tokens", "output_tokens", "requests", "warmup", "burst", "seed", "chat")
     return {
         "format": "mini_engine serve load",
         "version": 1,
-        "command": " ".join(["python -m mini_engine.benchmarks.serve", *words]),
+        "command": " ".join([*threads, "python -m mini_engine.benchmarks.serve", *words]),
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
@@ -146,6 +148,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except RuntimeError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("\nstopped; nothing is kept", file=sys.stderr)
+        return 130
     for sweep in sweeps:
         print(describe_sweep(sweep["points"]) + "\n")
     result = document(args, target, argv, sweeps)

@@ -171,3 +171,19 @@ def _take(data: str, result: Sent) -> bool:
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise StreamError("malformed", f"{type(error).__name__} in {data[:200]!r}") from error
     return finished
+
+
+def served_model(base_url: str, api_key: str | None) -> str:
+    """The first model that a server lists. Raises RuntimeError if it can't be asked."""
+    headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+    address = base_url.rstrip("/") + "/models"
+    try:
+        answer = httpx.get(address, headers=headers, timeout=30)
+        answer.raise_for_status()
+        listed: Any = answer.json()
+        return str(listed["data"][0]["id"])
+    except (httpx.HTTPError, ValueError, LookupError, TypeError) as error:
+        raise RuntimeError(
+            f"{address} names no model ({type(error).__name__}: {error}); is --base-url right? It "
+            "ends in /v1 as a rule. Else name the model with --model"
+        ) from error

@@ -6,12 +6,14 @@ import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from mini_engine.interfaces import TokenLogprobs
 from mini_engine.outputs import RequestOutput
 
 Json = dict[str, Any]
+Scored = list[tuple[int, TokenLogprobs | None]]
 REASONS = {"stop": "stop", "length": "length", "capacity": "length"}  # abort has none to send
 
 
@@ -26,11 +28,15 @@ def usage(prompt_tokens: int, output_tokens: int) -> Json:
 
 @dataclass
 class Answer:
-    """The form of one request's answers: chat or completion, with the ids that all parts share."""
+    """The form of one request's answers: chat or completion, with the ids that all parts share.
+
+    `echoes` are texts to put in front of the choices, one for each, or None.
+    """
 
     model: str
     chat: bool
     tokenizer: Any
+    echoes: list[str] | None = None
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     created: int = field(default_factory=lambda: int(time.time()))
 
@@ -56,12 +62,12 @@ class Answer:
                 "index": index,
                 "finish_reason": REASONS.get(output.finish_reason or ""),
                 "stop_reason": output.stop,
-                "logprobs": self._logprobs(output.logprobs, ""),
+                "logprobs": self._logprobs(self._scored(output, output.token_ids, True), ""),
             }
             if self.chat:
                 choice["message"] = {"role": "assistant", "content": output.text, "refusal": None}
             else:
-                choice["text"] = output.text
+                choice["text"] = self._echo(index) + output.text
             choices.append(choice)
         kind = "chat.completion" if self.chat else "text_completion"
         counts = usage(prompt_tokens, sum(len(output.token_ids) for _, output in finals))
@@ -73,21 +79,37 @@ class Answer:
         return self._chunk({"index": index, "delta": delta, "finish_reason": None})
 
     def chunk(self, index: int, output: RequestOutput) -> Json:
-        """What a stream says about one output."""
-        new = None
-        if output.logprobs is not None and output.new_token_ids:
-            new = output.logprobs[-len(output.new_token_ids) :]
+        """What a stream says about one output; a choice's first chunk brings the echo, if any."""
         before = output.text[: len(output.text) - len(output.new_text)]
+        first = not before and len(output.token_ids) == len(output.new_token_ids)
+        scored = self._scored(output, output.new_token_ids, first)
         choice: Json = {
             "index": index,
             "finish_reason": REASONS.get(output.finish_reason or ""),
-            "logprobs": self._logprobs(new, before),
+            "logprobs": self._logprobs(scored, "" if first else self._echo(index) + before),
         }
         if self.chat:
             choice["delta"] = {"content": output.new_text} if output.new_text else {}
         else:
-            choice["text"] = output.new_text
+            choice["text"] = (self._echo(index) if first else "") + output.new_text
         return self._chunk(choice)
+
+    def _echo(self, index: int) -> str:
+        return "" if self.echoes is None else self.echoes[index]
+
+    def _scored(self, output: RequestOutput, last: Sequence[int], first: bool) -> Scored | None:
+        """The `last` of the output's tokens with their log probabilities; None if not asked for.
+
+        With an echo, those of the prompt come before the first ones. Nothing stands before the
+        prompt's first token, so it has none.
+        """
+        if output.logprobs is None or not last:
+            return None
+        scored: Scored = list(zip(last, output.logprobs[-len(last) :], strict=True))
+        if first and output.prompt_logprobs is not None:
+            prompt = zip(output.prompt_token_ids, output.prompt_logprobs, strict=True)
+            return [*prompt, *scored]
+        return scored
 
     def _chunk(self, choice: Json) -> Json:
         kind = "chat.completion.chunk" if self.chat else "text_completion"
@@ -98,21 +120,22 @@ class Answer:
         kind = "chat.completion.chunk" if self.chat else "text_completion"
         return {**self._envelope(kind, []), "usage": usage(prompt_tokens, output_tokens)}
 
-    def _logprobs(self, entries: Sequence[TokenLogprobs] | None, before: str) -> Json | None:
-        if entries is None:
+    def _logprobs(self, scored: Scored | None, before: str) -> Json | None:
+        if scored is None:
             return None
+        entries = [entry for _, entry in scored]
         if self.chat:
-            return {"content": [self._chat_entry(entry) for entry in entries], "refusal": None}
-        tokens = [self._piece(entry.token_id) for entry in entries]
-        offsets, place = [], len(before)
-        for token in tokens:
-            offsets.append(place)
-            place += len(token)
+            told = [self._chat_entry(entry) for entry in entries if entry is not None]
+            return {"content": told, "refusal": None}
+        tokens = [self._piece(token_id) for token_id, _ in scored]
         return {
             "tokens": tokens,
-            "token_logprobs": [entry.logprob for entry in entries],
-            "top_logprobs": [{self._piece(t): v for t, v in entry.top} for entry in entries],
-            "text_offset": offsets,
+            "token_logprobs": [entry and entry.logprob for entry in entries],
+            "top_logprobs": [
+                entry and {self._piece(token_id): value for token_id, value in entry.top}
+                for entry in entries
+            ],
+            "text_offset": list(accumulate(map(len, tokens[:-1]), initial=len(before))),
         }
 
     def _chat_entry(self, entry: TokenLogprobs) -> Json:

@@ -20,7 +20,7 @@ from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
 from mini_engine import __version__
 from mini_engine.serve import errors
 from mini_engine.serve.answers import Answer
-from mini_engine.serve.async_engine import AsyncEngine
+from mini_engine.serve.async_engine import AsyncEngine, EngineDead
 from mini_engine.serve.errors import ApiError
 from mini_engine.serve.generation import Generation
 from mini_engine.serve.guard import Guard, ServerOptions
@@ -28,6 +28,7 @@ from mini_engine.serve.metrics import Metrics
 from mini_engine.serve.protocol import ChatRequest, CompletionRequest, TokenizeRequest
 
 PAGE = Path(__file__).parent / "page.html"
+MOST_UNREAD_STEPS = 1000
 
 
 def build_app(engine: AsyncEngine, options: ServerOptions) -> FastAPI:
@@ -68,7 +69,7 @@ class Serving:
     ) -> Response:
         """Serve the prompts of one request, as a stream or whole. Raises ApiError."""
         chat = isinstance(body, ChatRequest)
-        form = Answer(self.options.model, chat, self.engine.tokenizer)
+        form = Answer(self.options.model, chat, self.engine.tokenizer, self._echoes(body, prompts))
         generation = Generation(self, body, prompts, form)
         if body.stream:
             first = await generation.first()
@@ -77,6 +78,19 @@ class Serving:
                 headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
             )  # fmt: skip
         return JSONResponse(await _unless_gone(http, generation.whole()))
+
+    def _echoes(
+        self, body: ChatRequest | CompletionRequest, prompts: list[list[int]]
+    ) -> list[str] | None:
+        """The prompt's text for each choice, if the request wants it back."""
+        if isinstance(body, ChatRequest) or not body.echo:
+            return None
+        decode = self.engine.tokenizer.decode
+        texts = [
+            given if isinstance(given, str) else decode(ids, clean_up_tokenization_spaces=False)
+            for given, ids in zip(body.prompts(), prompts, strict=True)
+        ]
+        return [text for text in texts for _ in range(body.n or 1)]
 
     def check(self, body: ChatRequest | CompletionRequest) -> None:
         """Refuse what this server can't do. Raises ApiError."""
@@ -171,20 +185,23 @@ def _add_other_routes(app: FastAPI, engine: AsyncEngine, metrics: Metrics) -> No
     @app.get("/trace", include_in_schema=False)
     async def trace() -> StreamingResponse:
         """Every step record from now on, as server-sent events."""
+        if engine.error is not None:
+            raise errors.as_api_error(EngineDead(engine.error))
         return StreamingResponse(_records(engine), media_type="text/event-stream")
 
 
 async def _records(engine: AsyncEngine) -> AsyncIterator[str]:
-    queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(maxsize=1000)
+    queue: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
 
-    def take(record: dict[str, Any]) -> None:
-        if not queue.full():  # a reader that is too slow misses steps, and nobody waits for it
+    def take(record: dict[str, Any] | None) -> None:
+        # A reader that is too slow misses steps, and nobody waits for it.
+        if record is None or queue.qsize() < MOST_UNREAD_STEPS:
             queue.put_nowait(record)
 
     engine.watch(take)
     try:
         yield f"event: engine\ndata: {json.dumps(engine.described)}\n\n"
-        while engine.error is None:
-            yield f"data: {json.dumps(await queue.get())}\n\n"
+        while (record := await queue.get()) is not None:
+            yield f"data: {json.dumps(record)}\n\n"
     finally:
         engine.unwatch(take)

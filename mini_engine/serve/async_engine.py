@@ -7,7 +7,7 @@ Compare `AsyncLLM` in vLLM's `vllm/v1/engine/async_llm.py`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,8 @@ from mini_engine.sampling_params import SamplingParams
 from mini_engine.serve import messages
 from mini_engine.serve.links import CoreLink
 from mini_engine.serve.messages import Message
+
+Watcher = Callable[[dict[str, Any] | None], None]
 
 
 class EngineDead(RuntimeError):
@@ -42,8 +44,7 @@ class _Serving:
 class AsyncEngine:
     """Requests in, streams of RequestOutputs out; any number at once, in one event loop.
 
-    `max_waiting` bounds the requests that have no output yet. `on_record` is called with every step
-    record while the trace is watched.
+    `max_waiting` bounds the requests that have no output yet.
     """
 
     link: CoreLink
@@ -56,7 +57,7 @@ class AsyncEngine:
         self.state: dict[str, int] = {}
         self.error: str | None = None
         self.started = False
-        self.watchers: set[Callable[[dict[str, Any]], None]] = set()
+        self.watchers: set[Watcher] = set()
         self._serving: dict[str, _Serving] = {}
         self._num_requests = 0
 
@@ -87,61 +88,87 @@ class AsyncEngine:
         return sum(not serving.has_output for serving in self._serving.values())
 
     async def generate(
-        self, prompt: Prompt, params: SamplingParams, *, request_id: str | None = None,
-        priority: int = 0, cache_salt: str | None = None,
-    ) -> AsyncIterator[RequestOutput]:  # fmt: skip
-        """The outputs of a request as they come; those of its `n` choices mixed.
+        self, prompts: Sequence[Prompt], params: Sequence[SamplingParams], *,
+        request_id: str | None = None, priority: int = 0, cache_salt: str | None = None,
+        timeout_s: float | None = None,
+    ) -> AsyncIterator[tuple[int, RequestOutput]]:  # fmt: skip
+        """The outputs of all prompts and their `n` choices, mixed as they come.
 
-        Leaving the loop early aborts what is unfinished. Raises ValueError for what can't be
-        served, QueueFull, and EngineDead; before the first output, or (the last) at any time.
+        Each comes with the number of its prompt. Leaving the loop early aborts what is unfinished.
+        Raises ValueError for what can't be served, QueueFull, EngineDead, and TimeoutError after
+        `timeout_s`; the first two before the first output only.
         """
         if self.error is not None:
             raise EngineDead(self.error)
-        if self.num_waiting + params.n > self.max_waiting:
-            raise QueueFull(f"{self.num_waiting} requests wait already, {self.max_waiting} may")
-        requests = self._requests(prompt, params, request_id, priority, cache_salt)
+        count = sum(one.n for one in params)
+        if self.num_waiting + count > self.max_waiting:
+            raise QueueFull(
+                f"{self.num_waiting} requests wait already and {count} more came; "
+                f"{self.max_waiting} may"
+            )
+        requests = self._requests(prompts, params, request_id, priority, cache_salt)
         queue: asyncio.Queue[RequestOutput | Exception] = asyncio.Queue()
-        for request in requests:
-            self._serving[request.request_id] = _Serving(self.intake.stream(request), queue)
-            self.link.send(messages.add(request))
-        open_ids = {request.request_id for request in requests}
+        open_ids: dict[str, int] = {}
+        timer = _deadline(queue, timeout_s)
         try:
+            for number, request in requests:
+                open_ids[request.request_id] = number
+                self._serving[request.request_id] = _Serving(self.intake.stream(request), queue)
+                self.link.send(messages.add(request))
             while open_ids:
                 output = await queue.get()
                 if isinstance(output, Exception):
                     raise output
+                number = open_ids[output.request_id]
                 if output.finished:
-                    open_ids.discard(output.request_id)
-                yield output
+                    del open_ids[output.request_id]
+                yield number, output
         finally:
+            if timer is not None:
+                timer.cancel()
             self._abort(open_ids)
 
     def _requests(
-        self, prompt: Prompt, params: SamplingParams, request_id: str | None, priority: int,
-        cache_salt: str | None,
-    ) -> list[Request]:  # fmt: skip
-        name = request_id or f"request-{self._num_requests}"
+        self, prompts: Sequence[Prompt], params: Sequence[SamplingParams], request_id: str | None,
+        priority: int, cache_salt: str | None,
+    ) -> list[tuple[int, Request]]:  # fmt: skip
+        """A request for each choice of each prompt; all are checked before any is sent."""
+        base = request_id or f"request-{self._num_requests}"
         self._num_requests += 1
-        if params.n == 1:
-            requests = [self.intake.request(name, prompt, params, priority, cache_salt)]
-        else:
-            requests = self.intake.choices(name, prompt, params, priority, cache_salt)
-        taken = [r.request_id for r in requests if r.request_id in self._serving]
+        found: list[tuple[int, Request]] = []
+        for number, (prompt, one) in enumerate(zip(prompts, params, strict=True)):
+            name = f"{base}-{number}"
+            if one.n == 1:
+                requests = [self.intake.request(name, prompt, one, priority, cache_salt)]
+            else:
+                requests = self.intake.choices(name, prompt, one, priority, cache_salt)
+            found += [(number, request) for request in requests]
+        taken = [one.request_id for _, one in found if one.request_id in self._serving]
         if taken:
             raise ValueError(f"request {taken[0]!r} is being served already; ids must be unique")
-        return requests
+        return found
 
-    def _abort(self, request_ids: set[str]) -> None:
+    def _abort(self, request_ids: Iterable[str]) -> None:
         known = [one for one in request_ids if self._serving.pop(one, None) is not None]
         if known and self.error is None:
             self.link.send({"kind": "abort", "ids": known})
 
-    def watch(self, watcher: Callable[[dict[str, Any]], None]) -> None:
-        """Call `watcher` with each step record from now on."""
+    def watch(self, watcher: Watcher) -> None:
+        """Call `watcher` with each step record from now on, and with None when no more will come.
+
+        Raises EngineDead.
+        """
+        if self.error is not None:
+            raise EngineDead(self.error)
         self.watchers.add(watcher)
         self.link.send({"kind": "trace", "on": True})
 
-    def unwatch(self, watcher: Callable[[dict[str, Any]], None]) -> None:
+    def end_watching(self) -> None:
+        """Tell all watchers that no more records come."""
+        for watcher in tuple(self.watchers):
+            watcher(None)
+
+    def unwatch(self, watcher: Watcher) -> None:
         """The end of `watch`."""
         self.watchers.discard(watcher)
         if not self.watchers and self.error is None:
@@ -175,10 +202,12 @@ class AsyncEngine:
         for token_id in entry["tokens"]:
             stream.request.append_output(token_id)
         stream.request.finish_reason = entry["reason"]
-        stream.logprobs += messages.logprobs(entry.get("logprobs", []))
-        told = entry.get("prompt_logprobs", {})
-        values = messages.logprobs(list(told.values()))
-        stream.prompt_logprobs.update(zip(told, values, strict=True))
+        if "logprobs" in entry:
+            stream.logprobs += messages.logprobs(entry["logprobs"])
+        if "prompt_logprobs" in entry:
+            told = entry["prompt_logprobs"]
+            values = messages.logprobs(list(told.values()))
+            stream.prompt_logprobs.update(zip(told, values, strict=True))
         output = stream.take()
         serving.has_output = True
         if output.finished:
@@ -195,3 +224,14 @@ class AsyncEngine:
         for serving in self._serving.values():
             serving.queue.put_nowait(EngineDead(error))
         self._serving.clear()
+        self.end_watching()
+
+
+def _deadline(
+    queue: asyncio.Queue[RequestOutput | Exception], seconds: float | None
+) -> asyncio.TimerHandle | None:
+    """Puts a TimeoutError into the queue when the time is over: one timer, not one per output."""
+    if seconds is None:
+        return None
+    error = TimeoutError(f"the request took longer than {seconds:g} s")
+    return asyncio.get_running_loop().call_later(seconds, queue.put_nowait, error)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,9 +65,8 @@ def main(argv: Sequence[str]) -> int:
     """Serve until a signal comes. Returns 0, or 2 for what can't be served."""
     args = build_parser().parse_args(argv)
     try:
-        import uvicorn
-
         from mini_engine.serve.app import build_app
+        from mini_engine.serve.listen import listen
     except ImportError as error:
         print(f"error: {error}; the server needs more: pip install 'mini-engine[serve]'",
               file=sys.stderr)  # fmt: skip
@@ -94,15 +91,5 @@ def main(argv: Sequence[str]) -> int:
     options = ServerOptions(
         served, args.api_key, args.timeout, cors_origins=tuple(args.cors_origin)
     )
-    app = build_app(engine, options)
-    # uvicorn ends in good order and then raises the signal again, which would spoil the exit code.
-    signal.signal(signal.SIGTERM, lambda number, frame: None)
-    with contextlib.suppress(KeyboardInterrupt):
-        uvicorn.run(
-            app,
-            host=args.host,
-            port=args.port,
-            log_level="warning",
-            timeout_graceful_shutdown=args.grace,
-        )
+    listen(build_app(engine, options), engine, args.host, args.port, args.grace)
     return 0 if engine.started else 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
@@ -48,58 +47,25 @@ class Generation:
         if isinstance(body, ChatRequest):
             given = body.max_completion_tokens
             most = given if given is not None else body.max_tokens
-            logprobs = body.num_logprobs()
-            default = room
-        else:
-            most, logprobs, default = body.max_tokens, body.logprobs, COMPLETION_TOKENS
-        return body.params(default if most is None else most, logprobs)
+            return body.params(room if most is None else most, body.num_logprobs())
+        most = COMPLETION_TOKENS if body.max_tokens is None else body.max_tokens
+        return body.params(most, body.logprobs, body.logprobs if body.echo else None)
 
     async def _run(self) -> AsyncIterator[tuple[int, RequestOutput]]:
         """(choice index, output) of all prompts and choices, mixed as they come."""
-        arrived = time.monotonic()
+        arrived, body = time.monotonic(), self._body
         count = len(self._prompts) * self._n
         clocks = [RequestClock(self._serving.metrics, arrived) for _ in range(count)]
-        queue: asyncio.Queue[tuple[int, RequestOutput] | Exception | None] = asyncio.Queue()
-
-        async def serve(number: int) -> None:
-            body, name = self._body, f"{self._form.request_id}-{number}"
-            outputs = self._serving.engine.generate(
-                self._prompts[number], self._params[number], request_id=name,
-                priority=body.priority or 0, cache_salt=body.cache_salt,
-            )  # fmt: skip
-            try:
-                async with aclosing(outputs):  # type: ignore[type-var]
-                    async for output in outputs:
-                        queue.put_nowait((number * self._n + output.choice, output))
-            except Exception as error:
-                queue.put_nowait(error)
-            queue.put_nowait(None)
-
-        tasks = [asyncio.create_task(serve(number)) for number in range(len(self._prompts))]
-        try:
-            open_tasks = len(tasks)
-            while open_tasks:
-                found = await self._before_deadline(queue, arrived)
-                if isinstance(found, Exception):
-                    raise found
-                if found is None:
-                    open_tasks -= 1
-                    continue
-                clocks[found[0]].saw(found[1])
-                yield found
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _before_deadline(self, queue: asyncio.Queue[Any], arrived: float) -> Any:
-        limit = self._serving.options.timeout_s
-        if limit is None:
-            return await queue.get()
-        try:
-            return await asyncio.wait_for(queue.get(), arrived + limit - time.monotonic())
-        except TimeoutError as error:
-            raise TimeoutError(f"the request took longer than {limit:g} s") from error
+        outputs = self._serving.engine.generate(
+            self._prompts, self._params, request_id=self._form.request_id,
+            priority=body.priority or 0, cache_salt=body.cache_salt,
+            timeout_s=self._serving.options.timeout_s,
+        )  # fmt: skip
+        async with aclosing(outputs):  # type: ignore[type-var]
+            async for number, output in outputs:
+                index = number * self._n + output.choice
+                clocks[index].saw(output)
+                yield index, output
 
     async def first(self) -> tuple[int, RequestOutput]:
         """The first output of a stream: errors up to here still get a status of their own."""

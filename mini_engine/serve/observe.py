@@ -2,7 +2,7 @@
 
 The client reads the events of its answer, and beside it the server's /trace. Both stamp what comes
 with the same clock; the engine's own clock began when the engine was made, and is set to ours by
-the step record that arrived soonest after the end of its step.
+the record or chunk that came soonest after the end of its step.
 """
 
 from __future__ import annotations
@@ -57,7 +57,10 @@ def observe(url: str, **body: Any) -> Observation:
         reader.join(PATIENCE_S)
     if reader.is_alive() or not records:
         raise RuntimeError("the trace of the request did not come to its end")
-    offset = min(came - record["times"]["end"] for came, record in records)
+    ends = [record["times"]["end"] for _, record in records]
+    # Chunk number k has the token of step k or of a later one, so it came after the end of step k.
+    came = [when for when, _ in records], [when for when, _ in chunks]
+    offset = min(when - end for each in came for when, end in zip(each, ends, strict=False))
     steps = tuple(_shifted(record, offset - sent) for _, record in records)
     return Observation(tuple((when - sent, text) for when, text in chunks), steps, ended - sent)
 

@@ -72,7 +72,9 @@ class Shared(BaseModel):
             if name in extra and extra[name] not in HARMLESS:
                 raise ValueError(f"{name}: this server does not offer {feature} yet; leave it out")
 
-    def params(self, max_tokens: int, logprobs: int | None) -> SamplingParams:
+    def params(
+        self, max_tokens: int, logprobs: int | None, prompt_logprobs: int | None = None
+    ) -> SamplingParams:
         """The sampling parameters. Raises ValueError or TypeError, naming the field."""
         fields = {
             name: getattr(self, name)
@@ -84,14 +86,18 @@ class Shared(BaseModel):
             if getattr(self, name) is not None
         }  # fmt: skip
         bias = {_token_id(name): value for name, value in (self.logit_bias or {}).items()}
-        return SamplingParams(max_tokens=max_tokens, logprobs=logprobs, logit_bias=bias, **fields)
+        return SamplingParams(
+            max_tokens=max_tokens, logprobs=logprobs, prompt_logprobs=prompt_logprobs,
+            logit_bias=bias, **fields,
+        )  # fmt: skip
 
 
 class CompletionRequest(Shared):
-    """POST /v1/completions."""
+    """POST /v1/completions; `echo` puts the prompt in front of the answer, logprobs included."""
 
     prompt: StrictStr | list[StrictInt] | list[StrictStr] | list[list[StrictInt]]
     logprobs: StrictInt | None = None
+    echo: StrictBool | None = False
 
     def prompts(self) -> list[str | list[int]]:
         """One or several, each text or token ids. Raises ValueError if there is none."""

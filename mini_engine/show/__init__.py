@@ -18,6 +18,7 @@ from mini_engine.show.slots import slot_map
 from mini_engine.show.source_map import source_table
 from mini_engine.show.streams import text_steps, text_stream
 from mini_engine.show.timelines import timeline
+from mini_engine.show.tokens import dial_board, token_stages
 from mini_engine.show.widgets import choice_slider, step_slider
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "block_map",
     "cache_map",
     "choice_slider",
+    "dial_board",
     "flat_batch",
     "flat_rows",
     "graph_figures",
@@ -42,4 +44,5 @@ __all__ = [
     "text_stream",
     "timeline",
     "timeline_by_time",
+    "token_stages",
 ]

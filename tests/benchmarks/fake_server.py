@@ -25,6 +25,7 @@ class FakeServer:
         self.keys: list[str | None] = []
         self.open = self.most_open = 0
         self.party = party
+        self.refuse_all = False
         self.app = FastAPI()
         self.app.add_api_route("/v1/models", self.models)
         self.app.add_api_route("/v1/completions", self.answer, methods=["POST"])
@@ -54,8 +55,8 @@ class FakeServer:
         self.bodies.append(body)
         self.keys.append(request.headers.get("authorization"))
         how = body["model"]
-        if how.isdigit():
-            return JSONResponse({"error": {"message": "no"}}, int(how))
+        if self.refuse_all or how.isdigit():
+            return JSONResponse({"error": {"message": "no"}}, 503 if self.refuse_all else int(how))
         return StreamingResponse(self._stream(how, body), media_type="text/event-stream")
 
     async def _stream(self, how: str, body: dict[str, Any]) -> AsyncIterator[str]:

@@ -17,7 +17,7 @@ from mini_engine.engine import LLMEngine
 from mini_engine.interfaces import OutOfBlocks, Schedule
 from mini_engine.parts import EngineParts
 from mini_engine.sampling_params import SamplingParams
-from tests.control.shadow import ShadowKV
+from mini_engine.shadow import ShadowModel
 
 TOKENS = st.lists(st.integers(0, 1), min_size=1, max_size=14)
 
@@ -151,10 +151,10 @@ class CacheMachine(RuleBasedStateMachine):
 
 
 class ShadowRunner:
-    """Writes and reads a shadow of the KV in each step: see shadow.py."""
+    """The shadow model, which proves each read; fails and aborts when told to."""
 
     def __init__(self, block_size: int) -> None:
-        self.kv = ShadowKV(block_size)
+        self.model = ShadowModel(block_size, vocab_size=2)
         self.fail_next = False
         self.abort_next: list[str] = []
         self.engine: LLMEngine | None = None
@@ -163,13 +163,8 @@ class ShadowRunner:
         if self.fail_next:
             self.fail_next = False
             raise RuntimeError("the forward pass failed")
-        self.kv.write(schedule.chunks)
-        self.kv.read(schedule.chunks)
-        sampled = {
-            c.request.request_id: (sum(c.request.token_ids) + c.request.num_tokens) % 2
-            for c in schedule.chunks
-            if c.samples
-        }
+        sampled = self.model.run(schedule)
+        assert not self.model.wrong_reads, self.model.wrong_reads[0]
         for request_id in self.abort_next:
             assert self.engine is not None
             self.engine.abort(request_id)

@@ -54,6 +54,20 @@ def test_the_later_exercise_wins_a_slot() -> None:
     assert isinstance(engine_parts(only).attention(None, None), ContiguousAttention)  # type: ignore[operator]
 
 
+def test_penalties_stand_on_top_of_either_sampler() -> None:
+    from mini_engine.compute.sampler import Sampler
+    from mini_engine.compute.sampler_adapters import DrawingSampler, PenalizingSampler
+
+    kept = [row.symbol for row in placed(LEARNER_PARTS) if row.slot == "sampler"]
+    assert kept == ["sample", "apply_penalties"]
+    alone = engine_parts({"apply_penalties": max}).resolve("sampler")()
+    assert isinstance(alone, PenalizingSampler)
+    assert isinstance(alone.sampler, Sampler)
+    both = engine_parts({"filter_logits": min, "sample": min, "apply_penalties": max})
+    assert isinstance(both.resolve("sampler")().sampler, DrawingSampler)
+    assert engine_parts({"token_logprobs": min}).resolve("token_logprobs") is min
+
+
 def test_stubs_are_the_references(folder: Path) -> None:
     parts, lines = use_folder(folder)
     assert parts == EngineParts()

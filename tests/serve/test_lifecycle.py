@@ -83,14 +83,25 @@ def test_a_deadline_ends_a_request(tmp_path: Path) -> None:
         server.wait_for("kv_cache_usage", 0.0)
 
 
+def watch_steps(server: Server) -> tuple[httpx.Response, Iterator[str]]:
+    """The page's event stream, of which the first lines have come."""
+    client = httpx.Client(timeout=PATIENCE_S)
+    response = client.send(client.build_request("GET", f"{server.url}/trace"), stream=True)
+    lines = response.iter_lines()
+    assert next(lines) == "event: engine"
+    return response, lines
+
+
 def test_when_the_engine_process_dies_streams_end_with_an_error(tmp_path: Path) -> None:
     with Server(*SIZES, log=tmp_path / "log") as server:
         _response, lines = begin_stream(server)
+        _watch, steps = watch_steps(server)
         (core,) = server.children()
         os.kill(core, signal.SIGKILL)
         rest = [line for line in lines if line]
         assert "the engine process ended with code -9" in rest[-2]
         assert rest[-1] == "data: [DONE]"
+        list(steps)  # this stream ends, too
         health = httpx.get(f"{server.url}/health")
         assert health.status_code == 503
         assert "code -9" in health.json()["reason"]
@@ -119,6 +130,14 @@ def test_the_end_of_the_server_lets_open_requests_finish_within_its_grace(tmp_pa
         thread.join()
         assert ended == [0]
         assert '"finish_reason": "length"' in rest[-2]
+
+
+def test_an_open_page_does_not_hold_the_server_up(tmp_path: Path) -> None:
+    """Its event stream never ends by itself; the server's patience here is longer than ours."""
+    with Server(*SIZES, "--grace", str(int(3 * PATIENCE_S)), log=tmp_path / "log") as server:
+        _watch, steps = watch_steps(server)
+        assert server.stop() == 0
+        list(steps)
 
 
 def test_after_its_grace_the_server_ends_anyway(tmp_path: Path) -> None:

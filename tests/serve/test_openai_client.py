@@ -31,7 +31,13 @@ def answers() -> dict[str, Any]:
             [engine.encode("Once upon a time")],
             SamplingParams(max_tokens=9, temperature=0.8, top_p=0.9, seed=5, logprobs=2),
         )[0]
-    return {"chat": chat, "drawn": drawn}
+        echoed = engine.generate(
+            [engine.encode("Once upon a time")],
+            SamplingParams(
+                max_tokens=9, temperature=0.8, top_p=0.9, seed=5, logprobs=2, prompt_logprobs=2
+            ),
+        )[0]
+    return {"chat": chat, "drawn": drawn, "echoed": echoed}
 
 
 def test_chat_is_what_the_engine_alone_says(client: openai.OpenAI, answers: dict[str, Any]) -> None:
@@ -79,6 +85,50 @@ def test_completions_with_seed_and_logprobs(client: openai.OpenAI, answers: dict
     pieces = list(client.completions.create(**ask, stream=True))
     assert "".join(p.choices[0].text for p in pieces) == drawn.text
     assert sum(len(p.choices[0].logprobs.tokens) for p in pieces if p.choices[0].logprobs) == 9
+
+
+def test_echo_puts_the_prompt_in_front(client: openai.OpenAI, answers: dict[str, Any]) -> None:
+    ask: dict[str, Any] = {
+        "model": MODEL, "prompt": "Once upon a time", "max_tokens": 9, "temperature": 0.8,
+        "top_p": 0.9, "seed": 5, "logprobs": 2, "echo": True,
+    }  # fmt: skip
+    found = client.completions.create(**ask)
+    choice = found.choices[0]
+    assert choice.text == "Once upon a time" + answers["drawn"].text
+    told, expected = choice.logprobs, answers["echoed"]
+    assert told.tokens[:4] == ["Once", " upon", " a", " time"]
+    assert "".join(told.tokens) == choice.text
+    assert told.text_offset[:5] == [0, 4, 9, 11, 16]
+    assert told.token_logprobs[0] is told.top_logprobs[0] is None  # nothing stands before it
+    values = [entry.logprob for entry in [*expected.prompt_logprobs[1:], *expected.logprobs]]
+    assert told.token_logprobs[1:] == pytest.approx(values, abs=1e-3)
+    assert all(len(top) >= 2 for top in told.top_logprobs[1:])
+    assert found.usage.completion_tokens == 9
+    pieces = [piece.choices[0] for piece in client.completions.create(**ask, stream=True)]
+    assert "".join(piece.text for piece in pieces) == choice.text
+    streamed = [piece.logprobs for piece in pieces if piece.logprobs]
+    assert [token for part in streamed for token in part.tokens] == told.tokens
+    assert [offset for part in streamed for offset in part.text_offset] == told.text_offset
+
+
+def test_echo_of_token_ids_and_of_several_prompts(client: openai.OpenAI) -> None:
+    ask: dict[str, Any] = {"model": MODEL, "max_tokens": 3, "temperature": 0.0, "echo": True}
+    alone = client.completions.create(**ask, prompt="The sea").choices[0]
+    ids = [row["tokens"] for row in (tokens_of(client, "One, two,"), tokens_of(client, "The sea"))]
+    found = client.completions.create(**ask, prompt=ids)
+    assert found.choices[1].text == alone.text
+    assert found.choices[1].logprobs is None
+    assert [choice.text[:7] for choice in found.choices] == ["One, tw", "The sea"]
+    streamed = {0: "", 1: ""}
+    for piece in client.completions.create(**ask, prompt=ids, stream=True):
+        streamed[piece.choices[0].index] += piece.choices[0].text
+    assert streamed == {choice.index: choice.text for choice in found.choices}
+
+
+def tokens_of(client: openai.OpenAI, text: str) -> dict[str, Any]:
+    """What /tokenize says."""
+    address = str(client.base_url).removesuffix("/v1/") + "/tokenize"
+    return client.post(address, body={"prompt": text}, cast_to=dict[str, Any])
 
 
 def test_several_prompts_and_choices(client: openai.OpenAI) -> None:
