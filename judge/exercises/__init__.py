@@ -366,7 +366,6 @@ EXERCISES: tuple[Exercise, ...] = (
         minutes=45,
         reference="mini_engine.compute.cuda_graphs",
         module="judge.exercises.graphs_runner",
-        in_engine=False,
     ),
     Exercise(
         id="graphs.find-the-bug",
