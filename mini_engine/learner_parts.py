@@ -69,6 +69,7 @@ LEARNER_PARTS = (
     LearnerPart("text.py", "IncrementalDetokenizer", "detokenizer"),
     LearnerPart("text.py", "StopChecker", "stop_checker"),
     LearnerPart("graphs.py", "StaticBuffers", "graph_runner", f"{ADAPTERS}:with_buffers"),
+    LearnerPart("graphs.py", "GraphRunner", "graph_runner"),
 )
 
 
