@@ -86,7 +86,11 @@ class Check:
     decides in the place of `compare` and may ask for further runs. `fingerprint(answer)` is what
     two runs of one known mistake have in common. `script(case)` writes the whole case as lines to
     read, for `--debug`, where a verdict shows a part of it. A policy that fails differs from what
-    it `follows`.
+    it `follows`. `closer(case)` gives another check, with torch, and a case for it: it looks closer
+    at a case that failed here, and what it finds is said in the place of this check's words. A
+    `spare` check runs only by name, or where SmolLM2 is wanted and no check here can run on it.
+    `answers_of` names an earlier check with the same `cases` and `execute`: this one looks at the
+    answers that were given there.
     """
 
     name: str
@@ -103,6 +107,9 @@ class Check:
     fingerprint: Callable[[Any], Any] | None = None
     script: Callable[[Case], Sequence[str]] | None = None
     follows: str = "the reference"
+    closer: Callable[[Case], tuple[Check, Case]] | None = None
+    spare: bool = False
+    answers_of: str | None = None
 
 
 @dataclass(frozen=True)

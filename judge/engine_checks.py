@@ -7,6 +7,8 @@ invariant (`engine_verdict`). Policy: the reference's schedule, step by step.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from judge.api import Case, Check, Difference
@@ -22,11 +24,16 @@ __all__ = [
     "describe_options",
     "prompt_length",
     "same_schedule",
+    "shadow_check",
     "smollm2_check",
     "tiny_check",
     "tokens_and_trace",
     "workload",
 ]
+Workloads = Callable[[random.Random], Sequence[Case]]
+SHADOW = "judge.engine_run:shadow_engine"
+NUM_WORKLOADS = 8
+VOCAB = 64  # of the workloads that a tiny random model can run, too
 POLICY = ("scheduled", "cached", "preempted", "free_blocks")
 
 
@@ -111,23 +118,43 @@ def _unlike(want: Any, have: Any) -> str:
     return f"expected {show(want, 100)}, got {show(have, 100)}"
 
 
-def control_plane_checks() -> tuple[Check, Check]:
-    """Contract and policy of a control-plane part inside the engine, without a model."""
-    place = "judge.engine_run:control_plane"
-    return (
-        Check("engine", "inside the engine, with made-up tokens", place, control_workloads,
-              tokens_and_trace, last=True, look=look, fingerprint=fingerprint),
-        Check("engine-schedule", "inside the engine: the reference's schedule, step by step", place,
-              control_workloads, same_schedule, kind="policy", last=True),
+def shadow_check(workloads: Workloads) -> Check:
+    """Contract of a part that needs no torch, inside the engine with the shadow model.
+
+    A failing workload runs again with a tiny random model, which has logits and layers to show.
+    """
+    return Check(
+        "engine", "inside the engine, with a shadow model", SHADOW, workloads, tokens_and_trace,
+        last=True, look=look, fingerprint=fingerprint, closer=with_torch,
     )  # fmt: skip
 
 
-def tiny_check(**options: Any) -> Check:
-    """The part inside the whole engine, with a tiny random model."""
+def with_torch(case: Case) -> tuple[Check, Case]:
+    """The check and the case that run a workload of the shadow model with a tiny random one."""
+    label = f"a tiny random model, {case.label}"
+    return tiny_check(), replace(case, label=label, payload={**case.payload, "model": "tiny"})
+
+
+def control_plane_checks() -> tuple[Check, Check]:
+    """Contract and policy of a control-plane part inside the engine, with the shadow model."""
+    return (
+        shadow_check(control_workloads),
+        Check(
+            "engine-schedule", "inside the engine: the reference's schedule, step by step", SHADOW,
+            control_workloads, same_schedule, kind="policy", last=True, answers_of="engine",
+        ),
+    )  # fmt: skip
+
+
+def tiny_check(*, spare: bool = False, **options: Any) -> Check:
+    """The part inside the whole engine, with a tiny random model.
+
+    It is `spare` beside a check with the shadow model, which proves the same.
+    """
 
     def cases(rng: random.Random) -> list[Case]:
         payload = workload(
-            rng, vocab_size=64, num_requests=5, longest=24, num_blocks=14, budget=12, **options
+            rng, vocab_size=VOCAB, num_requests=5, longest=24, num_blocks=14, budget=12, **options
         )
         return [
             Case(f"a tiny random model, {describe_options(payload)}", {**payload, "model": "tiny"})
@@ -136,7 +163,7 @@ def tiny_check(**options: Any) -> Check:
     return Check(
         "engine-tiny", "inside the engine, with a tiny random model",
         "judge.engine_run:tiny_engine", cases, tokens_and_trace, look=look, fingerprint=fingerprint,
-        needs=("tiny",), last=True, limit_s=20.0,
+        needs=("tiny",), last=True, limit_s=20.0, spare=spare,
     )  # fmt: skip
 
 
@@ -159,16 +186,16 @@ def smollm2_check(**options: Any) -> Check:
 def control_workloads(rng: random.Random) -> list[Case]:
     """Workloads short of blocks, with and without prefix cache, chunks and aborts."""
     cases = []
-    for number in range(4):
+    for number in range(NUM_WORKLOADS):
         payload = workload(
             rng,
-            vocab_size=50,
+            vocab_size=VOCAB,
             num_requests=8,
             longest=24,
             num_blocks=rng.randint(10, 16),
             budget=rng.choice([5, 16, 64]),
             aborts=number % 2 == 1,
-            enable_prefix_caching=number < 3,
+            enable_prefix_caching=number % 4 < 3,
             debug=True,
         )
         cases.append(Case(describe_options(payload), payload))

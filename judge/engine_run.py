@@ -1,8 +1,8 @@
 """Owns running a workload through the engine with the graded part; knows no expected value.
 
-The control plane alone runs with `MadeUpTokens` in the model's place and needs no torch; the whole
-engine runs a tiny random model or SmolLM2. Every run returns tokens, finish reasons and the trace,
-with a model also the best logits at every output (see `engine_watch`).
+A part that needs no torch runs with the shadow model in the model's place; the whole engine runs a
+tiny random model or SmolLM2. Every run returns tokens, finish reasons and the trace, with a model
+of tensors also the best logits at every output (see `engine_watch`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from judge import engine_watch
 from judge.api import Context
 from judge.execute import attempt
 from judge.models import REAL
+from mini_engine.shadow import ShadowModel
+
+OF_BATCH = ("slot_mapping", "logits_rows")  # what the shadow model takes of a batch
 
 
 class MadeUpTokens:
@@ -35,10 +38,9 @@ class MadeUpTokens:
         return random.Random(f"{self.seed}/{request_id}/{num_tokens}").randrange(self.vocab_size)
 
 
-def control_plane(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
-    """Run a workload through scheduler, prefix cache and pool; no model. For `execute`."""
-    runner = MadeUpTokens(payload["token_seed"], payload["vocab_size"])
-    return attempt(_run, parts, payload, context, None, runner)
+def shadow_engine(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
+    """Run a workload through the engine with the shadow model. For `execute`."""
+    return attempt(_run_shadow, parts, payload, context)
 
 
 def tiny_engine(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
@@ -54,36 +56,41 @@ def smollm2_engine(parts: Mapping[str, Any], payload: Any, context: Context) -> 
     return attempt(_run_real, parts, payload, context)
 
 
-def _run_real(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
-    from judge.tensor_engine import load  # imports torch; keeps the model for further runs
-
-    model = load(payload.get("model", REAL), 0, context.device)
-    return _run(parts, payload, context, model, None)
+def _run_shadow(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
+    """Parts of a batch go into the shadow model, the others into their slot of the engine."""
+    of_batch = {symbol: part for symbol, part in parts.items() if symbol in OF_BATCH}
+    model = ShadowModel(payload["options"]["block_size"], payload["vocab_size"], **of_batch)
+    slots = {} if of_batch else _slots(parts, context)
+    return _run(slots, payload, runner=model)
 
 
 def _run_tiny(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
     from mini_engine.compute.random_model import TINY_LLAMA, random_model
 
     model = random_model(TINY_LLAMA, seed=payload["model_seed"])
-    return _run(parts, payload, context, model, None)
+    return _run(_slots(parts, context), payload, model=model, device=context.device)
 
 
-def _run(parts: Mapping[str, Any], payload: Any, context: Context, model: Any, runner: Any) -> Any:
+def _run_real(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
+    from judge.tensor_engine import load  # imports torch; keeps the model for further runs
+
+    model = load(payload.get("model", REAL), 0, context.device)
+    return _run(_slots(parts, context), payload, model=model, device=context.device)
+
+
+def _slots(parts: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """The one part of an exercise in its slot."""
+    (part,) = parts.values()
+    assert context.slot is not None
+    return {context.slot: part}
+
+
+def _run(slots: Mapping[str, Any], payload: Any, **engine_options: Any) -> Any:
     from mini_engine.engine import LLMEngine
     from mini_engine.parts import EngineParts
 
-    assert context.slot is not None
-    (part,) = parts.values()
-    options = dict(payload["options"])
-    if runner is None:
-        options["device"] = context.device
-    engine = LLMEngine(
-        **({} if model is None else {"model": model}),
-        parts=EngineParts(**{context.slot: part}),
-        runner=runner,
-        **options,
-    )
-    return engine_watch.run(engine, payload, serve)
+    options = {**payload["options"], **engine_options}
+    return engine_watch.run(LLMEngine(parts=EngineParts(**slots), **options), payload, serve)
 
 
 def serve(engine: Any, payload: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from judge import engine_report, layers, tie_band
+from judge import engine_report, tie_band
 from judge.api import Ask, Case, Difference
 from judge.compare import about_raised, show
 from judge.engine_invariants import broken_invariant, leak
@@ -148,6 +148,8 @@ def _explained(case: Case, expected: Any, got: Any, ask: Ask | None) -> Differen
 
 def _layer_lines(case: Case, expected: Any, output: Output, forced: Pass, ask: Ask) -> list[str]:
     """The bisection, of the first output that is wrong with the right tokens before it."""
+    from judge import layers  # numpy, which a check without torch does not wait for
+
     first = forced.wrong[0] if forced.wrong else output
     lines = layers.bisect(case, expected, first, ask)
     if (first.request_id, first.number) == (output.request_id, output.number):

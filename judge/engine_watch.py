@@ -8,7 +8,6 @@ that stops answers with what it had done.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from judge.execute import attempt
@@ -70,7 +69,7 @@ class Watch:
         """What a run tells the judge; `outputs` are the requests' tokens, or why it stopped."""
         if isinstance(outputs, Raised) and not self.partial:
             return outputs
-        trace = [dataclasses.asdict(record.without_times()) for record in self.engine.trace]
+        trace = [vars(record.without_times()) for record in self.engine.trace]
         if isinstance(outputs, Raised):
             return {"raised": outputs, "trace": trace}
         found = {"outputs": outputs, "trace": trace, "free": self.engine.cache.pool.num_free}

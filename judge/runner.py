@@ -35,6 +35,11 @@ from judge.workers import Workers
 
 MAX_DEATHS = 2  # children lost in one exercise before the remaining checks are left out
 GOOD_START = 2  # checks that pass before torch is imported for later ones
+FOR_ALL = "for all cases of this check together"
+NOT_SEEN = (
+    "with a tiny random model in the shadow model's place, this workload gives the right tokens "
+    "all the same"
+)
 REFERENCE_FACTOR = 20.0  # a learner's part may take this many times what the reference took
 
 
@@ -52,8 +57,9 @@ class Options:
     missing: Mapping[str, str] = field(default_factory=dict)
     earlier: tuple[str, ...] = ()
     real: RealModel | None = None  # in SmolLM2's place
-    known: dict[tuple[str, str, int], list[Any]] | None = None  # the reference's answers, kept
+    known: dict[Any, Any] | None = None  # answers of the reference and of mistakes, kept
     on_check: Callable[[CheckResult], None] | None = None
+    closer: bool = True  # a failure without torch may be looked at with it
 
 
 class Grader:
@@ -112,11 +118,18 @@ class Grader:
             names = ", ".join(check.name for check in self.details.checks)
             raise ValueError(f"{self.exercise.id} has no check {only!r}; it has: {names}")
         exact = [check for check in checks if check.name == only]
-        return exact or checks
+        return exact or [check for check in checks if not check.spare or self._is_needed(checks)]
+
+    def _is_needed(self, checks: Sequence[Check]) -> bool:
+        """Whether a spare check runs: SmolLM2 is wanted, and no check runs on it."""
+        wanted = REAL in self.options.models
+        has_one = any(REAL in check.needs for check in checks)
+        return wanted and not (has_one and REAL not in self.options.missing)
 
     def cases(self, check: Check) -> Sequence[Case]:
         """The cases of a check; the same for the same seed, whichever other checks run."""
-        rng = random.Random(f"{self.options.seed}/{self.exercise.id}/{check.name}")
+        name = check.answers_of or check.name
+        rng = random.Random(f"{self.options.seed}/{self.exercise.id}/{name}")
         cases = check.cases(rng)
         if self.options.real is None or REAL not in check.needs:
             return cases
@@ -148,7 +161,8 @@ class Grader:
         if check.last and _contract_failed(before):
             return "not run", "runs once the checks before it pass"
         excluded = self._excluded(check)
-        if excluded is None and "cuda" in check.needs:
+        on_gpu = self._chosen(self._needs_torch(check)) == "cuda"
+        if excluded is None and (on_gpu or "cuda" in check.needs):
             try:
                 info = self._worker(torch=True).ready()
             except ChildFailed:
@@ -171,50 +185,87 @@ class Grader:
         return None
 
     def _run(self, check: Check) -> CheckResult:
+        seen = self.evidence.get(check.answers_of or "")
+        if seen is not None:
+            return self._looked_at_again(check, seen)
         cases = self.cases(check)
         torch = self._needs_torch(check)
         if torch and self.options.known is None:
             self._reference(torch)  # starts its process: both import at the same time
         worker = self._worker(torch)
         worker.forget_output()
-        worker.ask(check.execute, cases[0].payload)  # runs while the reference runs
-        expected, seconds = self._expected(check, cases)
-        info = worker.ready()  # importing has its own limit
-        self._note_torch(info)
-        self._note_reference(info)
-        allowance = _allowance(check, seconds)
-        worst: CheckResult | None = None
+        allowance = Allowance(check.limit_s, FOR_ALL)
+        expected: list[Any] = []
         answers: list[Any] = []
+        worst: CheckResult | None = None
+        reference_s = 0.0
         for number, case in enumerate(cases):
-            if number:
-                worker.ask(check.execute, case.payload)
+            worker.ask(check.execute, case.payload)  # runs while the reference runs
+            right, seconds = self._expected(check, case, number)
+            expected.append(right)
+            reference_s += seconds
+            if number == 0:
+                info = worker.ready()  # importing has its own limit
+                self._note_torch(info)
+                self._note_reference(info)
+            _scale(allowance, reference_s)
             try:
                 got = worker.answer(allowance)
             except ChildFailed as failure:
                 return worst or self._failed(check, failure, case, number)
             answers.append(got)
             ask = self._ask(check, worker, case, allowance.limit_s)
-            difference = self.judge(check, case, expected[number], got, ask)
+            difference = self.judge(check, case, right, got, ask)
             if difference is not None and worst is None:
-                worst = CheckResult(
-                    check,
-                    difference.status,
-                    case=case,
-                    case_number=number,
-                    lines=list(difference.lines),
-                    frames=difference.frames,
-                    schedules=difference.schedules,
-                    output=worker.output,
-                    expected=expected[number],
-                    got=got,
-                )
+                difference = self._closer(check, case, difference)
+                worst = _failing(check, difference, case, number, right, got)
+                worst.output = worker.output
                 if difference.status == "not started":
                     break
             if not worker.alive:  # it died in a further run, which `look` has reported
                 break
         if len(answers) == len(cases) and check.kind == "contract":
-            self.evidence[check.name] = Evidence(check, cases, expected, answers, worst is None)
+            self.evidence[check.name] = Evidence(
+                check, cases, expected, answers, worst is None, worst.case_number if worst else 0
+            )
         return worst or CheckResult(check, "passed", output=worker.output)
+
+    def _closer(self, check: Check, case: Case, difference: Difference) -> Difference:
+        """What a check with torch finds in a case that failed without it, if it finds anything."""
+        if check.closer is None or difference.status != "wrong" or not self.options.closer:
+            return difference
+        other, its_case = check.closer(case)
+        try:
+            found = self._alone(other, its_case)
+        except ChildFailed:
+            self._lose(torch=True)
+            return difference
+        if found is None:
+            return replace(difference, lines=(*difference.lines, NOT_SEEN))
+        return found
+
+    def _alone(self, check: Check, case: Case) -> Difference | None:
+        """The verdict on one case of a check. Raises ChildFailed if there is no answer."""
+        torch = self._needs_torch(check)
+        self._reference(torch)
+        worker = self._worker(torch)
+        worker.ask(check.execute, case.payload)
+        expected, seconds = self._timed(check, case)
+        worker.ready()
+        allowance = Allowance(check.limit_s)
+        _scale(allowance, seconds)
+        got = worker.answer(allowance)
+        ask = self._ask(check, worker, case, allowance.limit_s)
+        return self.judge(check, case, expected, got, ask)
+
+    def _looked_at_again(self, check: Check, seen: Evidence) -> CheckResult:
+        """The verdict on answers that were given to another check."""
+        for number, case in enumerate(seen.cases):
+            expected, got = seen.expected[number], seen.got[number]
+            difference = self.judge(check, case, expected, got)
+            if difference is not None:
+                return _failing(check, difference, case, number, expected, got)
+        return CheckResult(check, "passed")
 
     def _note_torch(self, info: Mapping[str, Any]) -> None:
         """A torch-free part loads torch: that costs time in every run, and fails nothing."""
@@ -238,19 +289,28 @@ class Grader:
                 if note not in self.notes:
                     self.notes.append(note)
 
-    def _expected(self, check: Check, cases: Sequence[Case]) -> tuple[list[Any], float]:
-        """What the reference answers, and how long it took (0 if it was known already)."""
+    def _expected(
+        self, check: Check, case: Case, number: int, stand_ins: Mapping[str, str] | None = None
+    ) -> tuple[Any, float]:
+        """What the reference, or a mistake, answers, and how long it took (0 if it was known)."""
         known = self.options.known
-        key = (self.exercise.id, check.name, self.options.seed)
+        parts = tuple(sorted((stand_ins or {}).items()))
+        key = (self.exercise.id, check.name, self.options.seed, number, parts)
         if known is not None and key in known:
             return known[key], 0.0
+        answer, seconds = self._timed(check, case, stand_ins)
+        if known is not None:
+            known[key] = answer
+        return answer, seconds
+
+    def _timed(
+        self, check: Check, case: Case, stand_ins: Mapping[str, str] | None = None
+    ) -> tuple[Any, float]:
         reference = self._reference(self._needs_torch(check))
         reference.ready()
         started = time.monotonic()
-        answers = reference.answers(check, cases)
-        if known is not None:
-            known[key] = answers
-        return answers, time.monotonic() - started
+        (answer,) = reference.answers(check, [case], stand_ins)
+        return answer, time.monotonic() - started
 
     def _ask(self, check: Check, worker: Worker, case: Case, limit_s: float) -> Ask:
         """Further runs for `check.look`; each has the check's time limit."""
@@ -299,11 +359,11 @@ class Grader:
         if failed is None or failed.check.name not in self.evidence or failed.mistake:
             return
 
-        def answers(mistake: Mistake, check: Check, cases: Sequence[Case]) -> list[Any]:
-            return self._reference(self._needs_torch(check)).answers(check, cases, mistake.parts)
+        def answer(mistake: Mistake, check: Check, case: Case, number: int) -> Any:
+            return self._expected(check, case, number, mistake.parts)[0]
 
         failed.mistake = fitting_mistake(
-            self.details.mistakes, self.evidence, failed.check.name, answers
+            self.details.mistakes, self.evidence, failed.check.name, answer
         )
 
     def _failed(
@@ -383,13 +443,22 @@ class Grader:
         return "cuda" if torch and self.options.device == "cuda" else "cpu"
 
 
-def _allowance(check: Check, seconds: float) -> Allowance:
-    """The time for a whole check, scaled by what the reference took here."""
-    scaled = REFERENCE_FACTOR * seconds
-    if scaled <= check.limit_s:
-        return Allowance(check.limit_s, "for all cases of this check together")
-    factor = f"{REFERENCE_FACTOR:.0f} times what the reference took here"
-    return Allowance(scaled, f"{factor}, for all cases of this check together")
+def _failing(
+    check: Check, difference: Difference, case: Case, number: int, expected: Any, got: Any
+) -> CheckResult:
+    """The verdict on a check whose case `number` is the first that differs."""
+    return CheckResult(
+        check, difference.status, case=case, case_number=number, lines=list(difference.lines),
+        frames=difference.frames, schedules=difference.schedules, expected=expected, got=got,
+    )  # fmt: skip
+
+
+def _scale(allowance: Allowance, reference_s: float) -> None:
+    """Give a check more time where the reference itself takes long on this machine."""
+    scaled = REFERENCE_FACTOR * reference_s
+    if scaled > allowance.limit_s:
+        allowance.limit_s = scaled
+        allowance.why = f"{REFERENCE_FACTOR:.0f} times what the reference took here, {FOR_ALL}"
 
 
 def _contract_failed(results: Sequence[CheckResult]) -> bool:

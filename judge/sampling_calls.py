@@ -1,4 +1,4 @@
-"""Owns running a learner's `sample`. Runs in the child; knows no expected value."""
+"""Owns running a learner's functions of sampling. Runs in the child; knows no expected value."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from mini_engine.compute.noise import draw_keys, gumbel
 from mini_engine.compute.plain_sampler import filter_logits
 from mini_engine.compute.sampler_adapters import adjusted
 from mini_engine.control.request import Request
+from mini_engine.interfaces import TokenLogprobs
 from mini_engine.learner_parts import engine_parts
 from mini_engine.sampling_params import SamplingParams
 
@@ -60,13 +61,59 @@ def in_engine(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
         return attempt(_in_engine, parts, payload, context)
 
 
-def _in_engine(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
+def _in_engine(
+    parts: Mapping[str, Any], payload: Any, context: Context, serving: Any = serve
+) -> Any:
     from mini_engine.engine import LLMEngine
 
     model = load(payload["model"], payload["model_seed"], context.device)
     options = {**payload["options"], "device": context.device}
     engine = LLMEngine(model, parts=engine_parts(parts), **options)
-    return engine_watch.run(engine, payload, serve, DrawWatch)
+    return engine_watch.run(engine, payload, serving, DrawWatch)
+
+
+def with_logprobs(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
+    """The same for requests that ask for logprobs; "logprobs" of the answer holds them by id."""
+    told: dict[str, Any] = {}
+
+    def serve_and_note(engine: Any, payload: Any) -> Any:
+        step = engine.step
+
+        def noting() -> Any:
+            outputs = step()
+            told.update({o.request_id: entries(o.logprobs) for o in outputs if o.finished})
+            return outputs
+
+        engine.step = noting
+        return serve(engine, payload)
+
+    count = torch.get_num_threads() if is_real(payload["model"]) else 1
+    with threads(count):
+        answer = attempt(_in_engine, parts, payload, context, serve_and_note)
+    return {**answer, "logprobs": told} if isinstance(answer, dict) else answer
+
+
+def entries(value: Any) -> Any:
+    """A list of TokenLogprobs as plain data; anything else as it is."""
+    if type(value) is not list:
+        return value
+    return [vars(item) if type(item) is TokenLogprobs else item for item in value]
+
+
+def logprobs(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:
+    """Call `token_logprobs` once. For `execute`.
+
+    payload: {"logits", "token_ids", "counts"}. The answer is {"value": what it gave, with mappings
+    in the place of TokenLogprobs}, with "changed": the names of arguments that the call changed.
+    """
+    given = {"logits": payload["logits"].to(context.device)}
+    given |= {name: list(payload[name]) for name in ("token_ids", "counts")}
+    before = {name: wire.encode(value) for name, value in given.items()}
+    with threads(1), torch.no_grad():
+        value = attempt(parts["token_logprobs"], *given.values())
+    answer = {"value": entries(value)}
+    changed = [name for name, old in before.items() if wire.encode(given[name]) != old]
+    return {**answer, "changed": changed} if changed else answer
 
 
 def sample(parts: Mapping[str, Any], payload: Any, context: Context) -> Any:

@@ -224,9 +224,9 @@ def _with_params(case: Case, found: Difference | None) -> Difference | None:
 
 def _request_lines(requests: Sequence[Any], name: str) -> list[str]:
     params: dict[str, Any] = next((r["params"] for r in requests if r["id"] == name), {})
-    if not params.get("temperature"):
-        return [f"{name} is greedy: a score is a logit"]
-    kind = worded({**sampling_oracle.OFF, **params})
-    return [
-        f"{name} samples ({kind}, seed {params['seed']}): a score is a filtered logit plus noise"
-    ]
+    asked = ", ".join(f"{key} {value}" for key, value in params.items()) or "nothing: it is greedy"
+    penalized = any(key.endswith(("penalty", "bias")) for key in params)
+    what = "a logit" + " after penalties" * penalized
+    if params.get("temperature"):
+        what += ", divided and filtered, plus noise"
+    return [f"{name} asks for {asked}; a score is {what}"]

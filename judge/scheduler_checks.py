@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from judge import engine_checks
@@ -23,10 +24,11 @@ def contract(name: str, title: str, cases: Cases) -> Check:
     return Check(name, title, RUN, cases, legal)
 
 
-def reference_schedule(cases: Cases) -> Check:
-    """Policy: the reference's schedule, step by step."""
+def reference_schedule(check: Check) -> Check:
+    """Policy: the reference's schedule, step by step, in the cases of a contract check."""
     title = "the reference's schedule, step by step"
-    return Check("schedule", title, RUN, cases, same_schedule, kind="policy")
+    return Check("schedule", title, RUN, check.cases, same_schedule, kind="policy",
+                 answers_of=check.name)  # fmt: skip
 
 
 def vllm_schedule(*names: str) -> Check:
@@ -36,21 +38,29 @@ def vllm_schedule(*names: str) -> Check:
                  kind="policy", follows="the reference and vLLM")  # fmt: skip
 
 
-def inside_the_engine(*, num_blocks: int, budget: int, **options: Any) -> Check:
-    """The scheduler inside the whole engine, with a tiny random model and poisoned slots."""
+def inside_the_engine(*, num_blocks: int, budget: int, **options: Any) -> tuple[Check, Check]:
+    """The scheduler inside the whole engine, with poisoned slots: with the shadow model, and spare.
 
-    def cases(rng: random.Random) -> list[Case]:
-        payload = engine_checks.workload(
-            rng, vocab_size=64, num_requests=5, longest=24, num_blocks=num_blocks, budget=budget,
-            debug=True, **options,
-        )  # fmt: skip
-        return [Case(f"a tiny random model, {engine_checks.describe_options(payload)}", payload)]
+    Nothing is aborted in it: that is a later exercise.
+    """
 
-    return Check(
-        "engine-tiny", "inside the engine, with a tiny random model",
-        "judge.engine_run:tiny_engine", cases, engine_checks.tokens_and_trace,
-        needs=("tiny",), last=True, limit_s=20.0,
-    )  # fmt: skip
+    def cases(rng: random.Random, count: int = engine_checks.NUM_WORKLOADS) -> list[Case]:
+        made = [
+            engine_checks.workload(
+                rng, vocab_size=engine_checks.VOCAB, num_requests=5, longest=24,
+                num_blocks=num_blocks, budget=budget, debug=True, **options,
+            )
+            for _ in range(count)
+        ]  # fmt: skip
+        return [Case(engine_checks.describe_options(payload), payload) for payload in made]
+
+    def tiny(rng: random.Random) -> list[Case]:
+        return [engine_checks.with_torch(case)[1] for case in cases(rng, 1)]
+
+    return (
+        engine_checks.shadow_check(cases),
+        replace(engine_checks.tiny_check(spare=True), cases=tiny),
+    )
 
 
 def legal(case: Case, expected: Any, got: Any) -> Difference | None:

@@ -129,7 +129,7 @@ def diagnosis_of(file: Path) -> str | None:
 def grade(
     trial: Trial,
     seeds: int,
-    known: dict[tuple[str, str, int], list[Any]],
+    known: dict[Any, Any],
     free: queue.SimpleQueue[Workers],
 ) -> tuple[Trial, list[str | None], float]:
     """Grade one file on each seed with one of the `free` sets of processes.
@@ -142,7 +142,7 @@ def grade(
     workers = free.get()
     try:
         for seed in range(seeds):
-            options = Options(seed=seed, models=models, known=known)
+            options = Options(seed=seed, models=models, known=known, closer=False)
             result = Grader(trial.exercise, trial.source(), options, workers).run()
             problems.append(trial.problem(result))
     finally:

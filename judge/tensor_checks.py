@@ -6,6 +6,7 @@ What is compared, and where a near tie excuses a token, is `engine_verdict`'s.
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 from judge import engine_checks, engine_run
@@ -22,6 +23,7 @@ __all__ = [
     "first_difference",
     "margin",
     "pieces",
+    "shadow_check",
     "smollm2_check",
     "tiny_check",
 ]  # fmt: skip
@@ -61,8 +63,11 @@ def events(payload: Any) -> dict[str, bool]:
     return dict(zip(EVENTS, (cut, preempted, hit), strict=True))
 
 
-def tiny_check(*models: str) -> Check:
-    """The function inside the engine, with tiny random models."""
+def tiny_check(*models: str, spare: bool = False, **options: Any) -> Check:
+    """The part inside the engine, with tiny random models; `options` are the engine's.
+
+    It is `spare` beside a check with the shadow model, which proves the same.
+    """
 
     def cases(rng: random.Random) -> list[Case]:
         found = []
@@ -75,6 +80,7 @@ def tiny_check(*models: str) -> Check:
                 num_blocks=12,
                 budget=12,
                 debug=True,
+                **options,
             )
             label = f"a tiny random {model} model, {engine_checks.describe_options(payload)}"
             found.append(Case(label, {**payload, "model": model}))
@@ -83,8 +89,23 @@ def tiny_check(*models: str) -> Check:
     return Check(
         "engine-tiny", "inside the engine, tiny random models: the reference's tokens",
         RUN, cases, tokens_and_trace, look=look, fingerprint=fingerprint,
-        needs=("tiny",), last=True, limit_s=20.0,
+        needs=("tiny",), last=True, limit_s=20.0, spare=spare,
     )  # fmt: skip
+
+
+def shadow_check() -> Check:
+    """A function of plain integers inside the engine with the shadow model.
+
+    A failing workload runs again with a tiny random model, which has logits and layers to show.
+    """
+    return replace(engine_checks.shadow_check(engine_checks.control_workloads), closer=with_torch)
+
+
+def with_torch(case: Case) -> tuple[Check, Case]:
+    """The check and the case that run a workload of the shadow model with a tiny random one."""
+    label = f"a tiny random llama model, {case.label}"
+    payload = {**case.payload, "model": "llama"}
+    return tiny_check("llama"), replace(case, label=label, payload=payload)
 
 
 def smollm2_check() -> Check:

@@ -8,7 +8,6 @@ least FLOOR. Only the reference is run for it, and only once tokens or logits di
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import json
 import math
 import os
@@ -50,6 +49,8 @@ def tie_band(payload: Any, expected: Any, ask: Ask) -> float:
 
 def remembered_as(model: str, device: str) -> str:
     """All that the noise of a real model depends on, as one line."""
+    import importlib.metadata  # slow, and seldom needed
+
     folder = folder_of(model)
     stamps = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in weight_files(folder)]
     threads = os.environ.get("OMP_NUM_THREADS", str(THREADS))

@@ -256,7 +256,7 @@ def _as_array(value: Any) -> Array | None:
         dtype = str(value.dtype).removeprefix("torch.")
         if dtype not in DTYPES or value.layout is not torch.strided:
             return None
-        plain = value.detach().cpu().contiguous().reshape(-1)
+        plain = value.detach().cpu().reshape(-1).clone(memory_format=torch.contiguous_format)
         data = plain.view(torch.uint8).numpy().tobytes() if plain.numel() else b""
         return Array("torch", dtype, tuple(value.shape), str(value.device), data)
     if numpy is not None and type(value) is numpy.ndarray and value.dtype.name in DTYPES:

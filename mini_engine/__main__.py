@@ -131,6 +131,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error('nothing to answer; try: python -m mini_engine "What is a KV cache?"')
     options = {name: getattr(args, name) for name in ENGINE_OPTIONS}
     options = {name: value for name, value in options.items() if value is not None}
+    if args.cuda_graphs:
+        options.setdefault("max_num_seqs", len(args.prompt))  # so many graphs, and no more
     parts = None
     try:
         if args.parts is not None:

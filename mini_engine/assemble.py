@@ -18,6 +18,7 @@ from mini_engine.parts import EngineParts
 from mini_engine.text.checkpoint import find_model, load_config, load_tokenizer, load_weights
 
 LONGEST_DEFAULT = 8192
+LONGEST_WITH_GRAPHS = 1024  # every replayed step reads this many tokens of every request
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ def assemble(
         build_batch=parts.resolve("build_batch"),
         attention=parts.resolve("attention")(loaded.config, device),
         sampler=parts.resolve("sampler")(),
+        tell_logprobs=parts.resolve("token_logprobs"),
         graph_runner=graph_runner,
     )
     return Assembled(
@@ -92,7 +94,8 @@ def resolve_sizes(
     config: EngineConfig, model: ModelConfig, device: torch.device, dtype: torch.dtype
 ) -> EngineConfig:
     """Fill in `max_model_len` and `num_blocks`; refuse a length that the model was not made for."""
-    longest = config.max_model_len or min(model.max_position_embeddings, LONGEST_DEFAULT)
+    default = LONGEST_WITH_GRAPHS if config.cuda_graphs else LONGEST_DEFAULT
+    longest = config.max_model_len or min(model.max_position_embeddings, default)
     if longest > model.max_position_embeddings:
         raise ValueError(
             f"max_model_len={longest}, but the model has {model.max_position_embeddings} positions"

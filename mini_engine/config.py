@@ -109,8 +109,8 @@ class EngineConfig:
     `max_num_batched_tokens` is the budget, the most tokens computed in one step.
     `cuda_graphs` captures decode steps for every batch size up to `max_num_seqs` when the engine is
     made, and replays them; on a CPU an emulator of CUDA graphs does, slower than without, for tests
-    and learners. Their attention reads `max_model_len` tokens of every request: set no more than
-    is needed.
+    and learners. Their attention reads `max_model_len` tokens of every request, so set no more
+    than is needed; the engine chooses 1024 at most.
     `watermark` is the share of the pool kept free when a request is admitted beside others.
     `debug` fills every unwritten KV slot with `poison` before each step and checks all invariants
     after it; slow, for tests and for learners who hunt a bug.

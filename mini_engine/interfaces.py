@@ -278,6 +278,15 @@ class TokenLogprobs:
     top: tuple[tuple[int, float], ...] = ()
 
 
+class TellLogprobs(Protocol):
+    """A function: how likely tokens were."""
+
+    def __call__(
+        self, logits: Tensor, token_ids: Sequence[int], counts: Sequence[int]
+    ) -> list[TokenLogprobs]:
+        """One entry per row of logits [n, vocab_size], for its token, with its `counts` best."""
+
+
 class Detokenizer(Protocol):
     """Turns one request's tokens into text as they come, and never splits a character."""
 

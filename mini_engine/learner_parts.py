@@ -1,7 +1,8 @@
 """Owns the table of the parts that a learner writes: file, name, slot, and how the part fits in it.
 
 Loads no torch by itself. Later rows win where two fill one slot: attention over blocks replaces
-attention over contiguous keys, as in the course.
+attention over contiguous keys, as in the course. Penalties stand on top of either sampler,
+slot mapping and logits rows on top of the reference's batch, until the batch is the learner's.
 """
 
 from __future__ import annotations
@@ -19,16 +20,23 @@ from mini_engine.parts import EngineParts, import_part
 
 @dataclass(frozen=True)
 class LearnerPart:
-    """`symbol` of `file` fills `slot`; the `adapter`, "module:name" makes it fit."""
+    """`symbol` of `file` fills `slot`; the `adapter`, "module:name" makes it fit.
+
+    One `on_top` stands before what fills the slot without it, and its adapter is given that too.
+    """
 
     file: str
     symbol: str
     slot: str
     adapter: str | None = None
+    on_top: bool = False
 
-    def fitted(self, thing: Any) -> Any:
-        """The learner's class or function as the slot takes it."""
-        return thing if self.adapter is None else import_part(self.adapter)(thing)
+    def fitted(self, thing: Any, below: Any = None) -> Any:
+        """The learner's class or function as the slot takes it; `below` is None: the reference."""
+        if self.adapter is None:
+            return thing
+        adapter = import_part(self.adapter)
+        return adapter(thing, below) if self.on_top else adapter(thing)
 
 
 ADAPTERS = "mini_engine.compute.adapters"
@@ -39,19 +47,29 @@ LEARNER_PARTS = (
         "kv_cache.py", "attention_over_contiguous", "attention", f"{ADAPTERS}:contiguous_attention"
     ),
     LearnerPart("paged_kv.py", "BlockPool", "block_pool"),
-    LearnerPart("paged_kv.py", "slot_mapping", "build_batch", f"{ADAPTERS}:batch_builder"),
+    LearnerPart(
+        "paged_kv.py", "slot_mapping", "build_batch", f"{ADAPTERS}:batch_builder", on_top=True
+    ),
     LearnerPart(
         "paged_kv.py", "paged_attention", "attention", f"{ADAPTERS}:single_request_attention"
     ),
-    LearnerPart("batching.py", "logits_rows", "build_batch", f"{ADAPTERS}:row_chooser"),
+    LearnerPart(
+        "batching.py", "logits_rows", "build_batch", f"{ADAPTERS}:row_chooser", on_top=True
+    ),
     LearnerPart("batching.py", "build_batch", "build_batch"),
     LearnerPart("batching.py", "varlen_attention", "attention", f"{ADAPTERS}:varlen_attention"),
     LearnerPart("scheduler.py", "Scheduler", "scheduler"),
     LearnerPart("prefix_cache.py", "PrefixCache", "prefix_cache"),
     LearnerPart("sampling.py", "filter_logits", "sampler", f"{SAMPLERS}:filtering_sampler"),
     LearnerPart("sampling.py", "sample", "sampler", f"{SAMPLERS}:drawing_sampler"),
+    LearnerPart(
+        "sampling.py", "apply_penalties", "sampler", f"{SAMPLERS}:penalizing_sampler", on_top=True
+    ),
+    LearnerPart("sampling.py", "token_logprobs", "token_logprobs"),
     LearnerPart("text.py", "IncrementalDetokenizer", "detokenizer"),
     LearnerPart("text.py", "StopChecker", "stop_checker"),
+    LearnerPart("graphs.py", "StaticBuffers", "graph_runner", f"{ADAPTERS}:with_buffers"),
+    LearnerPart("graphs.py", "GraphRunner", "graph_runner"),
 )
 
 
@@ -60,13 +78,21 @@ def engine_parts(things: Mapping[str, Any]) -> EngineParts:
 
     Symbols that fill no slot are left out.
     """
-    rows = [row for row in LEARNER_PARTS if row.symbol in things]
-    return EngineParts(**{row.slot: row.fitted(things[row.symbol]) for row in rows})
+    filled: dict[str, Any] = {}
+    for row in LEARNER_PARTS:
+        if row.symbol in things:
+            filled[row.slot] = row.fitted(things[row.symbol], filled.get(row.slot))
+    return EngineParts(**filled)
 
 
 def placed(rows: Iterable[LearnerPart]) -> list[LearnerPart]:
-    """Those rows that really get a slot: the last one of each."""
-    return list({row.slot: row for row in rows}.values())
+    """Those rows that really get a slot: the last one of each, and what stands on top of it."""
+    kept: list[LearnerPart] = []
+    for row in rows:
+        if not row.on_top:
+            kept = [other for other in kept if other.slot != row.slot]
+        kept.append(row)
+    return kept
 
 
 def load_parts(folder: Path, rows: Iterable[LearnerPart]) -> dict[str, Any]:

@@ -39,6 +39,8 @@ class EngineParts:
     # the function itself, see compute.model.ApplyRope; a Model given ready-made keeps its own
     sampler: Part = "mini_engine.compute.sampler:Sampler"
     # ()
+    token_logprobs: Part = "mini_engine.compute.logprobs:token_logprobs"
+    # the function itself, see interfaces.TellLogprobs
     graph_runner: Part = "mini_engine.compute.cuda_graphs:GraphRunner"
     # (model, kv_cache, config); only where config.cuda_graphs is set
     detokenizer: Part = "mini_engine.text.detokenizer:IncrementalDetokenizer"

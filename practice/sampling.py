@@ -5,6 +5,8 @@ in this file stays as it is. Grade with
 
     python practice/judge.py sampling.filter
     python practice/judge.py sampling.sample
+    python practice/judge.py sampling.penalties
+    python practice/judge.py sampling.logprobs
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ from torch import Tensor
 
 from mini_engine.compute.noise import draw_keys, gumbel
 from mini_engine.control.request import Request
-from mini_engine.interfaces import ExerciseNotStarted
+from mini_engine.interfaces import ExerciseNotStarted, TokenLogprobs
 
-__all__ = ["draw_keys", "filter_logits", "gumbel", "sample", "torch"]
+__all__ = ["TokenLogprobs", "draw_keys", "gumbel", "torch"]
 
 # --- sampling.filter: edit from here ---
 
@@ -89,3 +91,73 @@ def sample(logits: Tensor, requests: Sequence[Request]) -> list[int]:
 
 
 # --- end of sampling.sample ---
+
+# --- sampling.penalties: edit from here ---
+
+
+def apply_penalties(
+    logits: Tensor,
+    prompts: Sequence[Sequence[int]],
+    outputs: Sequence[Sequence[int]],
+    repetition: Tensor,
+    frequency: Tensor,
+    presence: Tensor,
+) -> Tensor:
+    """The logits after the three penalties for tokens that were used already.
+
+    Arguments: every row is another request's
+        logits      [n, vocab_size], float32; some may be -inf
+        prompts     the prompt of each row: n lists of token ids, of any length
+        outputs     what each row has generated so far: n lists of token ids, some maybe empty
+        repetition  [n], float32, above 0; 1 is off
+        frequency   [n], float32, may be negative; 0 is off
+        presence    [n], float32, may be negative; 0 is off
+
+    In this order, row by row:
+        1. of every token in the row's prompt or output, however often: a positive logit is divided
+           by repetition, any other is multiplied by it
+        2. of every token in the row's output: frequency times the number of its occurrences there
+           is subtracted
+        3. of every token in the row's output: presence is subtracted, once
+    Frequency and presence look at the output alone; tokens of the prompt count for nothing there.
+
+    Example: logits [2, 1, 0, -1], the prompt holds 3, the output 0 three times. With repetition 2:
+    [1, 1, 0, -2]. With presence .5 only: [1.5, 1, 0, -1]; with frequency .5 only: [.5, 1, 0, -1].
+
+    Returns a new float32 tensor of the logits' shape. No argument is changed.
+    """
+    raise ExerciseNotStarted("apply_penalties")
+
+
+# --- end of sampling.penalties ---
+
+# --- sampling.logprobs: edit from here ---
+
+
+def token_logprobs(
+    logits: Tensor, token_ids: Sequence[int], counts: Sequence[int]
+) -> list[TokenLogprobs]:
+    """How likely the chosen token of each row was, and what else was likely.
+
+    logits is [n, vocab_size] of any float dtype, as the model gave them: before penalties,
+    temperature and filters. token_ids are the tokens that were chosen, counts says how many of the
+    best tokens a row wants to see; both are lists of n ints.
+
+    Returns a list of n TokenLogprobs(token_id, logprob, rank, top):
+        token_id  the chosen token
+        logprob   the logarithm of its probability, a float; the softmax is computed in float32
+        rank      1 + how many tokens of the row have a larger logit, an int
+        top       the row's best tokens, best first, as a tuple of (token id, logprob): `count` of
+                  them, or all if the vocabulary is smaller. The chosen token has no special part
+                  in it. Which of several equal logits comes first is up to you.
+
+    Example: logits [[2, 1, 0, -1]], token_ids [3], counts [2]:
+        [TokenLogprobs(3, -3.4402, 4, ((0, -0.4402), (1, -1.4402)))]
+
+    Ints and floats are Python's own: they go to clients as JSON. No argument is changed. Logits of
+    100 or -100 are nothing unusual, and their exp is no float32.
+    """
+    raise ExerciseNotStarted("token_logprobs")
+
+
+# --- end of sampling.logprobs ---

@@ -27,6 +27,8 @@ from mini_engine.learner_parts import LEARNER_PARTS, LearnerPart, placed
 PROMPTS = ("What is a KV cache?", "Name three colours.", "Why is the sky blue?")
 TOKENS = ([1, 2, 3], [7] * 30, [5, 9])  # for a model without a tokenizer
 MAX_TOKENS = 24
+# The last prompt is not answered greedily, so that every link of a sampler has something to do.
+DRAWN = {"temperature": 0.8, "top_p": 0.95, "presence_penalty": 0.5, "seed": 7}
 EXECUTE = "judge.mine_run:answer"
 SLOWER = 20.0  # a learner's engine may take this many times what the reference took
 LEAST_S = 60.0
@@ -61,9 +63,10 @@ def mine(args: argparse.Namespace, progress: Progress, reporter: Reporter) -> in
         reporter.line(f"your engine was not run: {missing[model]}")
         return 4
     prompts: Sequence[Any] = PROMPTS if tokenizer_file(model) else TOKENS
-    payload = {
+    payload: dict[str, Any] = {
         "folder": str(progress.folder.path.resolve()), "symbols": [], "model": model,
         "prompts": list(prompts), "max_tokens": MAX_TOKENS,
+        "params": [{}] * (len(prompts) - 1) + [DRAWN],
     }  # fmt: skip
     symbols = [row.symbol for row in placed(rows)]
     device = "cuda" if args.device == "cuda" else "cpu"
@@ -171,7 +174,8 @@ def _verdict(
     for number, (prompt, want) in enumerate(zip(payload["prompts"], expected, strict=True)):
         have = got[number] if isinstance(got, list) and number < len(got) else None
         lines, tie = difference(want, have, payload["model"])
-        reporter.line(f"> {prompt}")
+        asked = ", ".join(f"{k} {v}" for k, v in payload["params"][number].items())
+        reporter.line(f"> {prompt}" + (f"  ({asked})" if asked else ""))
         if isinstance(have, dict) and isinstance(have.get("text"), str) and have["text"]:
             reporter.line(have["text"])
         if lines:

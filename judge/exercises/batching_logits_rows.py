@@ -8,7 +8,7 @@ from typing import Any
 
 from judge import compare
 from judge.api import Case, Check, Details, Difference, Mistake
-from judge.tensor_checks import smollm2_check, tiny_check
+from judge.tensor_checks import shadow_check, smollm2_check, tiny_check
 
 CALL = "judge.execute:call_function"
 EVERY = "a row of every chunk, also of those that do not reach the last known token"
@@ -150,7 +150,8 @@ EXERCISE = Details(
         _check("random", "random batches", random_cases),
         _check("unfit", "lists that do not fit together are a ValueError", unfit),
         _check("unknown", "more computed than known is a ValueError", unknown),
-        tiny_check("llama", "qwen3"),
+        shadow_check(),
+        tiny_check("llama", "qwen3", spare=True),
         smollm2_check(),
     ),
     hints=(

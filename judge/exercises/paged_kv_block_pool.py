@@ -269,7 +269,7 @@ EXERCISE = Details(
         Check("first-ids", "a new pool hands out 0, 1, 2 ...", SCRIPT, first_ids, ids_in_order,
               kind="policy"),
         *engine_checks.control_plane_checks(),
-        engine_checks.tiny_check(),
+        engine_checks.tiny_check(spare=True),
         engine_checks.smollm2_check(),
     ),
     hints=(

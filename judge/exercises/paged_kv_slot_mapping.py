@@ -8,7 +8,7 @@ from typing import Any
 
 from judge import compare
 from judge.api import Case, Check, Details, Difference, Mistake
-from judge.tensor_checks import smollm2_check, tiny_check
+from judge.tensor_checks import shadow_check, smollm2_check, tiny_check
 
 CALL = "judge.execute:call_function"
 
@@ -120,7 +120,8 @@ EXERCISE = Details(
         _check("nothing", "no tokens have no slots", nothing),
         _check("too-short", "a table that is too short is a ValueError", too_short),
         _check("senseless", "negative numbers and block sizes below 1 are a ValueError", senseless),
-        tiny_check("llama", "qwen3"),
+        shadow_check(),
+        tiny_check("llama", "qwen3", spare=True),
         smollm2_check(),
     ),
     hints=(

@@ -496,7 +496,7 @@ EXERCISE = Details(
             normalize=bounded,
         ),
         *engine_checks.control_plane_checks(),
-        engine_checks.tiny_check(debug=True),
+        engine_checks.tiny_check(spare=True, debug=True),
         engine_checks.smollm2_check(),
     ),
     hints=(

@@ -66,7 +66,7 @@ def greedy_rows(rng: random.Random) -> Sequence[Case]:
 DISTRIBUTIONS: tuple[Entry, ...] = (
     {}, {"temperature": 2.0}, {"top_p": 0.8}, {"temperature": 0.5, "min_p": 0.1},
 )  # fmt: skip
-DRAWS = 5000
+DRAWS = 2000
 
 
 def many_draws(rng: random.Random) -> Sequence[Case]:

@@ -125,7 +125,7 @@ EXERCISE = Details(
         ),
         vllm_schedule("10_aborts"),
         *engine_checks.control_plane_checks(),
-        engine_checks.tiny_check(aborts=True),
+        engine_checks.tiny_check(spare=True, aborts=True),
     ),
     hints=(
         "In which lists, sets and block tables can a request stand when its client hangs up? And "

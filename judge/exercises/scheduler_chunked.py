@@ -134,7 +134,7 @@ EXERCISE = Details(
             "18_long_prefill_threshold",
             "17_no_chunked_prefill",
         ),
-        inside_the_engine(num_blocks=200, budget=9),
+        *inside_the_engine(num_blocks=200, budget=9),
     ),
     hints=(
         "Two requests decode and the budget is 6. Which tokens of a prompt of 10 can this step "

@@ -119,7 +119,7 @@ EXERCISE = Details(
             "20_max_model_len",
             "23_stop_token",
         ),
-        inside_the_engine(num_blocks=200, budget=64, **WHOLE),
+        *inside_the_engine(num_blocks=200, budget=64, **WHOLE),
     ),
     hints=(
         "Write down, for one step, who is offered tokens first and who next. When a request has "

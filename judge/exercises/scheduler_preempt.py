@@ -105,16 +105,17 @@ def tight(rng: random.Random) -> Sequence[Case]:
     return cases
 
 
+RANDOM = contract("random", "random requests, a pool that is too small", tight)
 EXERCISE = Details(
     checks=(
         contract("victims", "the request admitted last goes, nobody goes without need", victims),
         contract("recompute", "a victim keeps its outputs and computes again", recompute),
         contract("reserve", "the head waits until all its known tokens fit", reserve),
         contract("capacity", "who outgrows the pool ends with capacity", capacity),
-        contract("random", "random requests, a pool that is too small", tight),
+        RANDOM,
         vllm_schedule("04_preempt_no_cache", "06_prefix_shared"),
-        reference_schedule(tight),
-        inside_the_engine(num_blocks=14, budget=12),
+        reference_schedule(RANDOM),
+        *inside_the_engine(num_blocks=14, budget=12),
         engine_checks.smollm2_check(),
     ),
     hints=(

@@ -106,15 +106,16 @@ def anything(rng: random.Random) -> Sequence[Case]:
     return cases
 
 
+RANDOM = contract("random", "random priorities, aborts and failures in a small pool", anything)
 EXERCISE = Details(
     checks=(
         contract("queue", "the most urgent is admitted first, then the earliest", queue),
         contract("victims", "the least urgent goes, and back to its own place", victims),
         contract("this-step", "a victim gives back what it got in this step", in_this_step),
         contract("starvation", "urgent requests that keep arriving", starvation),
-        contract("random", "random priorities, aborts and failures in a small pool", anything),
+        RANDOM,
         vllm_schedule("13_priority"),
-        reference_schedule(anything),
+        reference_schedule(RANDOM),
     ),
     hints=(
         "The victim may stand before the request for which it goes. What has this step already "

@@ -9,13 +9,16 @@ flat batch. They are slow and simple on purpose. Which function takes which adap
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from mini_engine.compute.batch import build_batch
+from mini_engine.compute.cuda_graphs import GraphRunner
 from mini_engine.interfaces import Batch, BuildBatch, Chunk
 
 # (query [n, num_heads, head_dim], key [L, num_kv_heads, head_dim], value, scale) -> query's shape
@@ -141,25 +144,30 @@ def varlen_attention(function: VarlenFunction) -> Callable[..., VarlenAttention]
     return lambda config, device: VarlenAttention(function)
 
 
-def batch_builder(function: SlotMapping) -> BuildBatch:
-    """What the build_batch slot takes: the reference's, with another slot mapping."""
+def with_buffers(buffers: Callable[..., Any]) -> Callable[..., GraphRunner]:
+    """What the graph_runner slot takes: the reference's, with other static buffers."""
+    return functools.partial(GraphRunner, buffers=buffers)
+
+
+def batch_builder(function: SlotMapping, below: BuildBatch | None = None) -> BuildBatch:
+    """What the build_batch slot takes: `below` or the reference's, with another slot mapping."""
 
     def build(chunks: Sequence[Chunk], block_size: int) -> Batch:
         slots: list[int] = []
         for chunk in chunks:
             table = chunk.request.block_table
             slots += function(table, chunk.start, chunk.num_tokens, block_size)
-        batch = build_batch(chunks, block_size)
+        batch = (below or build_batch)(chunks, block_size)
         return dataclasses.replace(batch, slot_mapping=torch.tensor(slots, dtype=torch.int64))
 
     return build
 
 
-def row_chooser(function: LogitsRows) -> BuildBatch:
-    """What the build_batch slot takes: the reference's, with another choice of rows."""
+def row_chooser(function: LogitsRows, below: BuildBatch | None = None) -> BuildBatch:
+    """What the build_batch slot takes: `below` or the reference's, with another choice of rows."""
 
     def build(chunks: Sequence[Chunk], block_size: int) -> Batch:
-        batch = build_batch(chunks, block_size)
+        batch = (below or build_batch)(chunks, block_size)
         known = [chunk.request.num_tokens for chunk in chunks]
         rows = function(batch.query_starts.tolist(), batch.seq_lens.tolist(), known)
         return dataclasses.replace(batch, logits_rows=torch.tensor(rows, dtype=torch.int64))

@@ -72,7 +72,14 @@ class GraphRunner:
     isn't used here, a graph needs one of fixed shape.
     """
 
-    def __init__(self, model: Model, kv_cache: KVCache, config: EngineConfig) -> None:
+    def __init__(
+        self,
+        model: Model,
+        kv_cache: KVCache,
+        config: EngineConfig,
+        *,
+        buffers: Callable[..., StaticBuffers] = StaticBuffers,
+    ) -> None:
         assert config.num_blocks is not None
         assert config.max_model_len is not None
         self.model, self.kv_cache, self.device = model, kv_cache, model.device
@@ -81,10 +88,10 @@ class GraphRunner:
         most, block_size = self.buckets[-1], config.block_size
         # A step computes at most max_model_len tokens of a request, those of its last block
         # included: rounding down here would lose the longest requests' last tokens.
-        width = -(-config.max_model_len // block_size)
-        self.buffers = StaticBuffers(most, width, config.num_blocks, block_size, self.device)
+        self.width = -(-config.max_model_len // block_size)
+        self.buffers = buffers(most, self.width, config.num_blocks, block_size, self.device)
         self.attention = FixedWidthAttention(
-            model.config, block_size, most, width, model.dtype, self.device
+            model.config, block_size, most, self.width, model.dtype, self.device
         )
         self.graphs: dict[int, Graph] = {}
         self._hidden: dict[int, Tensor] = {}
@@ -123,11 +130,10 @@ class GraphRunner:
 
         The hidden states lie in the graph's memory: the next replay overwrites them.
         """
+        num_requests, width = batch.block_tables.shape
         self.bucket = None
-        if not self.buffers.fits(batch):
-            return None
-        num_requests = len(batch.seq_lens)
-        self.bucket = choose_bucket(self.buckets, num_requests)
+        if len(batch.token_ids) == num_requests and width <= self.width:
+            self.bucket = choose_bucket(self.buckets, num_requests)
         if self.bucket is None:
             return None
         self.buffers.fill(batch, self.bucket)

@@ -47,11 +47,6 @@ class StaticBuffers:
         self._device = {name: x.to(device, copy=True) for name, x in self._staged.items()}
         self._rows = torch.arange(most_rows + 1, device=device)
 
-    def fits(self, batch: Batch) -> bool:
-        """Whether each request of the batch has one token and there is room for all."""
-        num_requests, width = batch.block_tables.shape
-        return len(batch.token_ids) == num_requests <= self.most_rows and width <= self.width
-
     def views(self, bucket: int) -> Batch:
         """The first `bucket` rows: what a graph of this size reads. Views, no copies."""
         return Batch(
@@ -61,8 +56,16 @@ class StaticBuffers:
         )
 
     def fill(self, batch: Batch, bucket: int) -> None:
-        """Put a CPU batch that fits into the first rows; those up to `bucket` become padding."""
+        """Put a CPU batch of decodes into the first rows; those up to `bucket` become padding.
+
+        Raises ValueError if the batch has more requests than `bucket`, or wider block tables.
+        """
         num_requests, width = batch.block_tables.shape
+        if num_requests > bucket or width > self.width:
+            raise ValueError(
+                f"{num_requests} requests with block tables of {width} do not fit {bucket} rows "
+                f"with tables of {self.width}"
+            )
         for name, host in self._host.items():
             host[num_requests:bucket] = self._padding[name]
             if name == "block_tables":

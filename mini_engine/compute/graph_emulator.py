@@ -2,8 +2,7 @@
 
 It keeps the rules and the surprises of a CUDA graph, and is not faster than running the step. What
 it can't know: on a CPU, memory of the host and of the device look alike, so a copy between existing
-tensors is never refused; and it holds on to the inputs of a graph, which on a GPU is the business
-of whoever captures.
+tensors is never refused.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
-from mini_engine.compute.graph_rules import CaptureError, MethodGuard, refusal
+from mini_engine.compute.graph_rules import CaptureError, MethodGuard, refusal, user_line
 from mini_engine.compute.launches import (
     ALLOCATIONS,
     OperationWatch,
@@ -58,6 +57,27 @@ def _poison(tensors: tuple[Tensor, ...] | list[Tensor]) -> None:
 
 
 @dataclass
+class Input:
+    """Memory from outside that a graph uses, and who used it first.
+
+    On a GPU a graph knows addresses only: a tensor that nobody else holds is gone, and its memory
+    another's. So the recording keeps tensors of its own over the memory, and counts them.
+    """
+
+    tensor: Tensor
+    where: str
+    holders: int = 0
+
+    def is_freed(self, by_looking: int) -> bool:
+        """Whether the recording alone holds the memory."""
+        return _holders(self.tensor) <= self.holders + by_looking
+
+
+def _holders(tensor: Tensor) -> int:
+    return int(torch._C._storage_Use_Count(tensor.untyped_storage()._cdata))
+
+
+@dataclass
 class EmulatedPool:
     """Memory that graphs share: a replay may overwrite whatever another graph of the pool made."""
 
@@ -71,6 +91,7 @@ class _Recording(OperationWatch):
         super().__init__()
         self.operations: list[Recorded] = []
         self.own: dict[int, Tensor] = {}  # memory that was made during capture
+        self.inputs: dict[int, Input] = {}  # memory that was there before
         self.guard = MethodGuard()
         self.active = ExitStack()
 
@@ -82,7 +103,7 @@ class _Recording(OperationWatch):
         if self.guard.breach is not None:
             raise self.guard.breach
         if changes_memory(operation):
-            self.operations.append(Recorded(operation, args, kwargs, ()))
+            self._note(operation, args, kwargs, ())
             return self._write(operation, args, kwargs)
         result = operation(*args, **kwargs)
         before = storages((args, kwargs))
@@ -90,10 +111,36 @@ class _Recording(OperationWatch):
         if fresh:
             self.own |= fresh
             results = tuple(leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor))
-            self.operations.append(Recorded(operation, args, kwargs, results))
+            self._note(operation, args, kwargs, results)
             if name_of(operation) in ALLOCATIONS:
                 _poison(results)
         return result
+
+    def _note(
+        self,
+        operation: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        results: tuple[Tensor, ...],
+    ) -> None:
+        """Keep the operation, with other tensors over the same memory for those from outside."""
+
+        def kept(leaf: Any) -> Any:
+            # A single number may be one of the CPU's, which CUDA hands to the kernel by value.
+            if not isinstance(leaf, Tensor) or leaf.dim() == 0:
+                return leaf
+            key = leaf.untyped_storage()._cdata
+            if key in self.own:
+                return leaf
+            leaf = torch.ops.aten.alias.default(leaf)
+            if key not in self.inputs:
+                where = f"{list(leaf.shape)}, used by {name_of(operation)}{user_line()}"
+                self.inputs[key] = Input(leaf, where)
+            self.inputs[key].holders += 1
+            return leaf
+
+        kept_args, kept_kwargs = tree_map(kept, (args, kwargs))
+        self.operations.append(Recorded(operation, kept_args, kept_kwargs, results))
 
     def _write(self, operation: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Capture runs nothing, so memory from outside keeps its contents.
@@ -128,6 +175,7 @@ class EmulatedGraph:
         self._recording: _Recording | None = None
         self._operations: list[Recorded] = []
         self._own: list[Tensor] = []
+        self._inputs: list[Input] = []
         self._pool = EmulatedPool()
 
     @property
@@ -162,14 +210,26 @@ class EmulatedGraph:
         if recording.guard.breach is not None:
             raise recording.guard.breach
         self._operations, self._own = recording.operations, list(recording.own.values())
+        self._inputs = list(recording.inputs.values())
         with torch.inference_mode():
             _poison(self._own)
 
     def replay(self) -> None:
-        """Run everything that was recorded, in the same memory."""
+        """Run everything that was recorded, in the same memory.
+
+        Raises RuntimeError if the graph was not captured, or if a tensor from outside that it uses
+        is held by nobody any more: on a GPU its memory would be another's by now.
+        """
         if not self._operations:
             raise RuntimeError("there is nothing to replay: the graph was not captured")
         with _disable_current_modes(), torch.inference_mode():
+            by_looking = _holders(torch.empty(1)) - 1  # differs between versions of PyTorch
+            for used in self._inputs:
+                if used.is_freed(by_looking):
+                    raise RuntimeError(
+                        f"the graph uses memory that was freed: a tensor of shape {used.where}; "
+                        "keep it for as long as the graph"
+                    )
             other = self._pool.last
             if other is not None and other is not self:
                 _poison(other._own)
@@ -179,4 +239,4 @@ class EmulatedGraph:
 
     def reset(self) -> None:
         """Give the memory back; nothing can be replayed afterwards."""
-        self._operations, self._own = [], []
+        self._operations, self._own, self._inputs = [], [], []

@@ -41,10 +41,10 @@ class CaptureError(RuntimeError):
     """Something that CUDA refuses while a graph is captured; names the operation and the line."""
 
     def __init__(self, what: str, why: str) -> None:
-        super().__init__(f"{what} can't be captured{_user_line()}: {why}")
+        super().__init__(f"{what} can't be captured{user_line()}: {why}")
 
 
-def _user_line() -> str:
+def user_line() -> str:
     """Where the caller's own code is: ' at FILE:LINE in FUNCTION (`source`)'."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

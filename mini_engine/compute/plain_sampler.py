@@ -1,7 +1,7 @@
 """Owns sampling in its plainest form: every stage over whole rows of the whole vocabulary.
 
-The engine's own `Sampler` draws the same tokens with less work: it sorts only the best few tokens
-and makes noise only for those that a filter has left.
+The engine's own `Sampler` draws the same tokens with less work: it sorts only the best few tokens,
+makes noise only for those that a filter has left, and penalizes only the tokens that occurred.
 """
 
 from __future__ import annotations
@@ -70,3 +70,32 @@ def sample(
         token_ids = torch.arange(logits.shape[1], device=device)[None]
         tokens[drawn] = (kept + gumbel(draw_keys(some, device), token_ids)).argmax(-1)
     return tokens.tolist()
+
+
+def apply_penalties(
+    logits: Tensor,
+    prompts: Sequence[Sequence[int]],
+    outputs: Sequence[Sequence[int]],
+    repetition: Tensor,
+    frequency: Tensor,
+    presence: Tensor,
+) -> Tensor:
+    """The logits of tokens that a request has used already, made smaller (or larger).
+
+    logits [n, vocab_size]; prompts and outputs hold each row's tokens; the three penalties are [n].
+    In this order: repetition divides positive logits and multiplies others, of every token in
+    prompt or output; frequency, times the token's count, and presence, once, are taken from those
+    in the output. Returns a new float32 tensor.
+    """
+    asked, given = (_counts(rows, logits) for rows in (prompts, outputs))
+    logits, factor = logits.float(), repetition[:, None]
+    repeated = torch.where(logits > 0, logits / factor, logits * factor)
+    logits = torch.where(asked + given > 0, repeated, logits)
+    return logits - frequency[:, None] * given - presence[:, None] * (given > 0)
+
+
+def _counts(rows: Sequence[Sequence[int]], logits: Tensor) -> Tensor:
+    """How often each token occurs in each row: int64, in the logits' shape."""
+    size = logits.shape[1]
+    counted = [torch.bincount(torch.tensor(row).long(), minlength=size) for row in rows]
+    return torch.stack(counted).to(logits.device) if counted else logits.new_zeros(0, size).long()

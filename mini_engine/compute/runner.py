@@ -19,6 +19,7 @@ from mini_engine.interfaces import (
     KVCache,
     Sampler,
     Schedule,
+    TellLogprobs,
     TokenLogprobs,
 )
 
@@ -44,6 +45,7 @@ class ModelRunner:
         sampler: Sampler,
         device: torch.device | str | None = None,
         observe: Observe | None = None,
+        tell_logprobs: TellLogprobs = token_logprobs,
         graph_runner: GraphRunner | None = None,
     ) -> None:
         self.model = model
@@ -53,6 +55,7 @@ class ModelRunner:
         self.sampler = sampler
         self.device = model.device if device is None else torch.device(device)
         self.observe = observe
+        self.tell_logprobs = tell_logprobs
         self.graph_runner = graph_runner
         self.graph_bucket: int | None = None
         # Of the last run, by request id, for those that ask for them; prompts by position.
@@ -113,7 +116,7 @@ class ModelRunner:
         asked = [row for row, r in enumerate(requests) if r.params.logprobs is not None]
         if not asked:
             return
-        found = token_logprobs(
+        found = self.tell_logprobs(
             logits[asked],
             [token_ids[row] for row in asked],
             [requests[row].params.logprobs or 0 for row in asked],
@@ -135,7 +138,9 @@ class ModelRunner:
                 stop = min(start + PIECE, end)
                 rows = hidden[first + start - chunk.start : first + stop - chunk.start]
                 next_ids = prompt[start + 1 : stop + 1]
-                found = token_logprobs(self.model.logits(rows), next_ids, [count] * len(next_ids))
+                found = self.tell_logprobs(
+                    self.model.logits(rows), next_ids, [count] * len(next_ids)
+                )
                 told.update(zip(range(start + 1, stop + 1), found, strict=True))
 
     @torch.inference_mode()

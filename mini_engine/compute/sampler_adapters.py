@@ -6,16 +6,26 @@ them, a draw takes one. A learner writes one link at a time; these add the refer
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from mini_engine.compute.penalties import adjust, adjusts
 from mini_engine.compute.plain_sampler import FilterLogits, sample
+from mini_engine.compute.sampler import Sampler
 from mini_engine.control.request import Request
 
 Sample = Callable[[Tensor, Sequence[Request]], list[int]]
+# (logits, prompts, outputs, repetition, frequency, presence) -> logits
+Penalties = Callable[
+    [Tensor, Sequence[Sequence[int]], Sequence[Sequence[int]], Tensor, Tensor, Tensor], Tensor
+]
+NAMES = ("repetition_penalty", "frequency_penalty", "presence_penalty")
+OFF: dict[str, float] = dict(zip(NAMES, (1.0, 0.0, 0.0), strict=True))
 
 
 def adjusted(logits: Tensor, requests: Sequence[Request]) -> Tensor:
@@ -38,15 +48,7 @@ class FilteringSampler:
         return sample(adjusted(logits, requests), requests, keep=self._filtered)
 
     def _filtered(self, logits: Tensor, *numbers: Tensor) -> Tensor:
-        result: Any = self.function(logits, *numbers)
-        if not isinstance(result, Tensor):
-            raise TypeError(f"a filter must return a Tensor, got {type(result).__name__}")
-        if result.shape != logits.shape:
-            raise ValueError(
-                f"a filter must return the logits' shape {tuple(logits.shape)}, "
-                f"got {tuple(result.shape)}"
-            )
-        return result
+        return _checked(self.function(logits, *numbers), logits)
 
 
 class DrawingSampler:
@@ -66,6 +68,56 @@ class DrawingSampler:
         return tokens
 
 
+class PenalizingSampler:
+    """interfaces.Sampler made of a function that applies penalties, in front of another sampler."""
+
+    def __init__(self, function: Penalties, sampler: Sample) -> None:
+        self.function = function
+        self.sampler = sampler
+
+    def __call__(self, logits: Tensor, requests: Sequence[Request]) -> list[int]:
+        """Bias and minimum length are the reference's; the other sampler has none of it to do."""
+        biased = adjusted(logits, [_unpenalized(request) for request in requests]).float()
+        rows = [row for row, request in enumerate(requests) if request.params.has_penalties]
+        if rows:
+            some = [requests[row] for row in rows]
+            numbers = (logits.new_tensor([getattr(r.params, n) for r in some]) for n in NAMES)
+            prompts, outputs = ([list(getattr(r, f"{kind}_token_ids")) for r in some]
+                                for kind in ("prompt", "output"))  # fmt: skip
+            result = _checked(self.function(biased[rows], prompts, outputs, *numbers), biased[rows])
+            biased = biased.index_copy(0, torch.tensor(rows, device=logits.device), result)
+        return self.sampler(biased, [_plain(request) for request in requests])
+
+
+def _with(request: Request, **fields: Any) -> Request:
+    """The request with other parameters; everything else is shared."""
+    other = copy.copy(request)
+    other.params = dataclasses.replace(request.params, **fields)
+    return other
+
+
+def _unpenalized(request: Request) -> Request:
+    return _with(request, **OFF) if request.params.has_penalties else request
+
+
+def _plain(request: Request) -> Request:
+    """The request without anything that changes logits before a token is chosen."""
+    if not adjusts(request):
+        return request
+    return _with(request, **OFF, logit_bias={}, min_tokens=0)
+
+
+def _checked(result: Any, logits: Tensor) -> Tensor:
+    """Raise TypeError or ValueError unless a function gave logits for logits."""
+    if not isinstance(result, Tensor):
+        raise TypeError(f"logits must come back as a Tensor, got {type(result).__name__}")
+    if result.shape != logits.shape:
+        raise ValueError(
+            f"logits must come back in their shape {tuple(logits.shape)}, got {tuple(result.shape)}"
+        )
+    return result
+
+
 def _kinds(tokens: Any) -> str:
     """The type of a thing; of a list, also the types in it."""
     name = type(tokens).__name__
@@ -82,3 +134,10 @@ def filtering_sampler(function: FilterLogits) -> Callable[[], FilteringSampler]:
 def drawing_sampler(function: Sample) -> Callable[[], DrawingSampler]:
     """What the sampler slot takes, made of such a function."""
     return lambda: DrawingSampler(function)
+
+
+def penalizing_sampler(
+    function: Penalties, below: Callable[[], Sample] | None
+) -> Callable[[], PenalizingSampler]:
+    """What the sampler slot takes, made of such a function and what fills the slot so far."""
+    return lambda: PenalizingSampler(function, (below or Sampler)())

@@ -25,7 +25,7 @@ from tests.browser.lab import (
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
-SLIDER = re.compile(r"\w+_slider\(|\w+Slider\(")
+SLIDER = re.compile(r"\w+_slider\(|\w+Slider\(|dial_board\(")
 HANDLE = ".jp-Notebook .noUi-handle"
 
 

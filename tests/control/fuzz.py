@@ -1,4 +1,4 @@
-"""Random workloads through the whole control plane, with a shadow of the KV that proves each read.
+"""Random workloads through the whole control plane; the shadow model proves each read.
 
 `python -m tests.control.fuzz --workloads 10000 --seed 1` runs many of them; pytest runs a sample
 (test_fuzz.py). A workload follows from its seed and number, which a failure prints.
@@ -19,7 +19,7 @@ from mini_engine.engine import LLMEngine
 from mini_engine.interfaces import Chunk, Schedule
 from mini_engine.parts import EngineParts
 from mini_engine.sampling_params import SamplingParams
-from tests.control.shadow import ShadowKV
+from mini_engine.shadow import ShadowModel
 
 VOCAB = 3
 FAILING_STEPS = 40  # a prompt starts anew when its step fails, so this has to end at some time
@@ -99,19 +99,15 @@ def _make_job(rng: random.Random, name: str, stem: list[int]) -> Job:
     )
 
 
-def next_token(token_ids: list[int]) -> int:
-    """The made-up model: what follows these tokens."""
-    return hash(tuple(token_ids)) % VOCAB
-
-
 def serve_alone(job: Job, options: dict[str, Any]) -> tuple[list[int], str] | None:
     """What a job gets without any engine: (outputs, reason), or None if it has to be refused."""
     slots = options["num_blocks"] * options["block_size"]
     if len(job.prompt) >= options["max_model_len"] or len(job.prompt) > slots:
         return None
+    alone = ShadowModel(options["block_size"], VOCAB)
     outputs: list[int] = []
     while True:
-        outputs.append(next_token(job.prompt + outputs))
+        outputs.append(alone.next_token(job.prompt + outputs, job.salt))
         if outputs[-1] in job.stop_token_ids:
             return outputs, "stop"
         if len(outputs) == job.max_tokens:
@@ -124,9 +120,9 @@ def serve_alone(job: Job, options: dict[str, Any]) -> tuple[list[int], str] | No
 
 @dataclass
 class ShadowRunner:
-    """Writes and reads the shadow KV of each step, then samples; fails and aborts when told to."""
+    """The shadow model, which proves each read; fails and aborts when told to."""
 
-    kv: ShadowKV
+    model: ShadowModel
     engine: LLMEngine | None = None
     fail_after: int | None = None  # chunks that are written before the step fails
     abort: list[str] = field(default_factory=list)
@@ -135,16 +131,11 @@ class ShadowRunner:
         assert self.engine is not None
         self._check_chunks(schedule.chunks)
         if self.fail_after is not None:
-            self.kv.write(schedule.chunks[: self.fail_after])
+            self.model.compute(schedule.chunks[: self.fail_after])
             self.fail_after = None
             raise StepFailed
-        self.kv.write(schedule.chunks)
-        self.kv.read(schedule.chunks)
-        sampled = {
-            c.request.request_id: next_token(c.request.token_ids)
-            for c in schedule.chunks
-            if c.samples
-        }
+        sampled = self.model.run(schedule)
+        assert not self.model.wrong_reads, self.model.wrong_reads[0]
         for name in self.abort:
             self.engine.abort(name)
         return sampled
@@ -175,7 +166,7 @@ class Run:
         self, workload: Workload, parts: EngineParts | None = None, *, invariants: bool = True
     ) -> None:
         self.workload, self.invariants = workload, invariants
-        self.runner = ShadowRunner(ShadowKV(workload.options["block_size"]))
+        self.runner = ShadowRunner(ShadowModel(workload.options["block_size"], VOCAB))
         if parts is None:
             hash_function = HASHES[workload.hashes]
             parts = EngineParts(

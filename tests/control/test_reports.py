@@ -1,7 +1,7 @@
 """REPORTS 1 to 5, 13, 14, 24, 25, 28 and 29, a test for each; 15 is test_invariants.py.
 
-fuzz.py checks all of them again on random workloads. Outputs come from a made-up model, and what a
-step reads is checked against a shadow of the KV.
+fuzz.py checks all of them again on random workloads. Outputs come from the shadow model, which
+also proves what each step reads.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from mini_engine.control.block_pool import BlockPool
 from mini_engine.control.prefix_cache import PrefixCache
 from mini_engine.control.request import Request
 from mini_engine.engine import LLMEngine
-from tests.control.fuzz import ShadowRunner, next_token
-from tests.control.shadow import ShadowKV
+from mini_engine.shadow import ShadowModel
+from tests.control.fuzz import VOCAB, ShadowRunner
 from tests.control.workloads import add, run_to_end
 
 
 def shadow_engine(num_blocks: int, block_size: int, **options: Any) -> LLMEngine:
-    """An engine whose steps are checked against a shadow of the KV."""
-    runner = ShadowRunner(ShadowKV(block_size))
+    """An engine whose steps are proved by the shadow model."""
+    runner = ShadowRunner(ShadowModel(block_size, VOCAB))
     runner.engine = LLMEngine(
         runner=runner,
         num_blocks=num_blocks,
@@ -33,10 +33,10 @@ def shadow_engine(num_blocks: int, block_size: int, **options: Any) -> LLMEngine
 
 
 def answer(prompt: list[int], count: int) -> list[int]:
-    """What the made-up model says alone."""
-    ids = list(prompt)
+    """What the shadow model says alone."""
+    ids, model = list(prompt), ShadowModel(1, VOCAB)
     for _ in range(count):
-        ids.append(next_token(ids))
+        ids.append(model.next_token(ids))
     return ids[len(prompt) :]
 
 

@@ -11,11 +11,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from mini_engine.control.block_pool import BlockPool
 from mini_engine.control.prefix_cache import PrefixCache
+from mini_engine.control.radix_cache import RadixCache
 from mini_engine.control.request import Request
 from mini_engine.engine import LLMEngine
 from mini_engine.interfaces import OutOfBlocks, Schedule
+from mini_engine.parts import EngineParts
 from mini_engine.sampling_params import SamplingParams
-from tests.control.shadow import ShadowKV
+from mini_engine.shadow import ShadowModel
 
 TOKENS = st.lists(st.integers(0, 1), min_size=1, max_size=14)
 
@@ -68,10 +70,12 @@ class PoolMachine(RuleBasedStateMachine):
 class CacheMachine(RuleBasedStateMachine):
     """Requests come, grow and go; what a lookup returns must hold exactly those tokens."""
 
+    make_cache: type[PrefixCache] | type[RadixCache] = PrefixCache
+
     def __init__(self) -> None:
         super().__init__()
         self.pool = BlockPool(7)
-        self.cache = PrefixCache(self.pool, 2)
+        self.cache = self.make_cache(self.pool, 2)
         self.alive: list[Request] = []
         self.content: dict[int, tuple[Any, ...]] = {}  # block -> (salt, all tokens up to its end)
         self.number = 0
@@ -147,10 +151,10 @@ class CacheMachine(RuleBasedStateMachine):
 
 
 class ShadowRunner:
-    """Writes and reads a shadow of the KV in each step: see shadow.py."""
+    """The shadow model, which proves each read; fails and aborts when told to."""
 
     def __init__(self, block_size: int) -> None:
-        self.kv = ShadowKV(block_size)
+        self.model = ShadowModel(block_size, vocab_size=2)
         self.fail_next = False
         self.abort_next: list[str] = []
         self.engine: LLMEngine | None = None
@@ -159,13 +163,8 @@ class ShadowRunner:
         if self.fail_next:
             self.fail_next = False
             raise RuntimeError("the forward pass failed")
-        self.kv.write(schedule.chunks)
-        self.kv.read(schedule.chunks)
-        sampled = {
-            c.request.request_id: (sum(c.request.token_ids) + c.request.num_tokens) % 2
-            for c in schedule.chunks
-            if c.samples
-        }
+        sampled = self.model.run(schedule)
+        assert not self.model.wrong_reads, self.model.wrong_reads[0]
         for request_id in self.abort_next:
             assert self.engine is not None
             self.engine.abort(request_id)
@@ -177,12 +176,14 @@ class EngineMachine(RuleBasedStateMachine):
     """The whole control plane under random arrivals, aborts (also in mid-step) and failed steps."""
 
     policy = "fcfs"
+    parts = EngineParts()
 
     def __init__(self) -> None:
         super().__init__()
         self.number = 0
         self.runner = ShadowRunner(2)
         self.engine = LLMEngine(
+            parts=self.parts,
             runner=self.runner,
             num_blocks=9,
             block_size=2,
@@ -261,10 +262,23 @@ class PriorityEngineMachine(EngineMachine):
     policy = "priority"
 
 
-for machine in (PoolMachine, CacheMachine, EngineMachine, PriorityEngineMachine):
+class RadixCacheMachine(CacheMachine):
+    make_cache = RadixCache
+
+
+class RadixEngineMachine(EngineMachine):
+    policy = "priority"
+    parts = EngineParts(prefix_cache=RadixCache)
+
+
+CACHES = (CacheMachine, RadixCacheMachine)
+ENGINES = (EngineMachine, PriorityEngineMachine, RadixEngineMachine)
+for machine in (PoolMachine, *CACHES, *ENGINES):
     machine.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
 
 TestPool = PoolMachine.TestCase
 TestCache = CacheMachine.TestCase
 TestEngine = EngineMachine.TestCase
 TestPriorityEngine = PriorityEngineMachine.TestCase
+TestRadixCache = RadixCacheMachine.TestCase
+TestRadixEngine = RadixEngineMachine.TestCase

@@ -39,7 +39,7 @@ def test_trace_shows_each_step_beside_the_answer(capsys: pytest.CaptureFixture[s
 def test_cuda_graphs_are_one_flag_and_the_trace_names_them(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    small = ["--device", "cpu", "--max-tokens", "3", "--max-model-len", "64", "--max-num-seqs", "1"]
+    small = ["--device", "cpu", "--max-tokens", "3", "--max-model-len", "64"]
     assert main([QUESTION, *small, "--trace", "--cuda-graphs"]) == 0
     steps = capsys.readouterr().err.splitlines()
     assert ["graph of 1" in step for step in steps] == [False, True, True]

@@ -14,6 +14,7 @@ from mini_engine import LLMEngine, SamplingParams
 from mini_engine.compute.model import Model
 from mini_engine.compute.random_model import TINY_LLAMA, TINY_QWEN3, random_tensors
 from mini_engine.config import ModelConfig
+from mini_engine.parts import EngineParts
 from tests.compute.harness import TIE_BAND, load_oracle
 
 MODELS = {
@@ -23,6 +24,7 @@ MODELS = {
     "qwen3": TINY_QWEN3,
     "qwen3-untied": dataclasses.replace(TINY_QWEN3, tie_word_embeddings=False),
 }
+RADIX = EngineParts(prefix_cache="mini_engine.control.radix_cache:RadixCache")
 SCHEDULES: dict[str, dict[str, Any]] = {
     "default": {},
     "budget-16": {"max_num_batched_tokens": 16},
@@ -34,6 +36,7 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     "three-at-a-time": {"max_num_seqs": 3},
     "priority": {"policy": "priority", "num_blocks": 24},
     "no-chunks": {"enable_chunked_prefill": False},
+    "radix-tree": {"parts": RADIX, "block_size": 2, "num_blocks": 50},
 }
 MAX_TOKENS = 16
 

@@ -190,6 +190,23 @@ def test_empty_memory_holds_poison_in_every_replay() -> None:
         assert result[2:].isnan().all()
 
 
+def test_an_input_that_nobody_holds_is_found_out() -> None:
+    """On a GPU its memory is another tensor's by then, and the graph computes with that."""
+    kept, scale = torch.ones(2, 3), torch.ones(3)
+    dropped = torch.ones(2, 3)
+    rows = [dropped[1]]
+    graph, result = captured(lambda: (kept + rows[0]) * torch.tensor(2.0) * scale.expand(2, 3))
+    graph.replay()
+    del dropped
+    graph.replay()  # a view holds the memory
+    assert result.tolist() == [[4.0] * 3] * 2
+    rows.clear()
+    with pytest.raises(
+        RuntimeError, match=r"freed: a tensor of shape \[3\], used by add at .*test_"
+    ):
+        graph.replay()
+
+
 def test_launches_are_counted_without_views_and_allocations() -> None:
     static = torch.ones(2, 3)
 

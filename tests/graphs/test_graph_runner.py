@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from mini_engine import LLMEngine, SamplingParams
+from mini_engine.assemble import resolve_sizes
 from mini_engine.compute.batch import build_batch
 from mini_engine.compute.cuda_graphs import GraphRunner
 from mini_engine.compute.graph_buckets import choose_bucket
@@ -156,8 +158,9 @@ class Bare:
         self.config = EngineConfig(num_blocks=120, **SIZES)
         self.cache = PagedKVCache(self.model.config, 121, 4, device=device)
         self.runner = GraphRunner(self.model, self.cache, self.config)
-        self.cache.keys.normal_()
-        self.cache.values.normal_()
+        generator = torch.Generator(device).manual_seed(0)
+        self.cache.keys.normal_(generator=generator)
+        self.cache.values.normal_(generator=generator)
 
     def batch(self, lengths: Sequence[int], first_block: int = 0):
         """Decodes at these lengths, the new token included; blocks counted up from the first."""
@@ -185,7 +188,9 @@ def test_a_graph_captured_at_one_length_follows_every_other(device: str) -> None
         hidden = bare.runner.run(batch)
         assert hidden is not None
         with torch.inference_mode():
-            assert torch.allclose(hidden, plain._hidden(batch), atol=1e-4)
+            # A GPU adds up in another order for another shape, perhaps in fewer bits.
+            atol = 1e-4 if device == "cpu" else 1e-2
+            assert torch.allclose(hidden, plain._hidden(batch), atol=atol)
 
 
 @on_each_device
@@ -250,6 +255,26 @@ def test_a_replay_stands_for_the_launches_of_the_step() -> None:
         with LaunchCounter() as counter, torch.inference_mode():
             bare.runner._forward(bare.runner.buffers.views(bucket))
         assert graph.num_launches == counter.total > 100
+
+
+def test_the_longest_length_is_chosen_with_care_where_every_step_reads_it() -> None:
+    cpu = torch.device("cpu")
+    for options, expected in (
+        ({}, 1024), ({"max_model_len": 1500}, 1500), ({"cuda_graphs": False}, 2048),
+    ):  # fmt: skip
+        config = EngineConfig(num_blocks=8, **{"cuda_graphs": True, **options})
+        assert resolve_sizes(config, TINY_LLAMA, cpu, torch.float32).max_model_len == expected
+
+
+@on_each_device
+def test_closing_the_engine_gives_up_its_graphs(device: str) -> None:
+    engine = case_of("llama", device).engine(max_num_seqs=2)
+    engine.generate([[1, 2, 3]], SamplingParams(3))
+    runner = engine.runner.graph_runner
+    held = [weakref.ref(runner), weakref.ref(runner.kv_cache), weakref.ref(runner.buffers)]
+    del runner
+    engine.close()
+    assert [ref() for ref in held] == [None] * 3
 
 
 def test_without_the_flag_there_is_neither_a_graph_nor_a_scratch_block() -> None:

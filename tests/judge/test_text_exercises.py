@@ -6,10 +6,11 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Generator
+from collections.abc import Generator
 from itertools import pairwise
 from typing import Any
 
+import httpx
 import pytest
 from openai._streaming import SSEDecoder
 
@@ -20,14 +21,18 @@ from judge.mistakes.text_detokenizer import PlainDetokenizer
 from judge.mistakes.text_stop_checker import Buffered, PlainChecker
 from judge.solutions.text import chat_events, read_events
 from judge.text_tokenizers import KINDS, light_tokenizer
-from mini_engine.outputs import RequestOutput
-from mini_engine.serve.answers import Answer, usage
-from mini_engine.serve.generation import Generation
-from mini_engine.serve.protocol import ChatRequest
+from mini_engine.config import DEFAULT_MODEL
+from mini_engine.engine import LLMEngine
+from mini_engine.serve.app import build_app
+from mini_engine.serve.async_engine import AsyncEngine
+from mini_engine.serve.guard import ServerOptions
+from mini_engine.serve.links import OnMessage
+from mini_engine.serve.messages import Message
+from mini_engine.text.checkpoint import find_model, load_tokenizer
+from mini_engine.text.detokenizer import IncrementalDetokenizer
 from tests.text import tokenizers_for_tests
 
 TEXTS = ["Hello", " two\nlines", "", '"quoted" \\', " \N{WAVING HAND SIGN}\u4f60", "\u2028", ""]
-ENDS = ["stop", "length", "capacity"]
 
 
 @pytest.mark.parametrize(
@@ -71,63 +76,61 @@ def test_the_light_tokenizer_does_what_that_of_transformers_does(kind: str) -> N
         assert light.encode(text) == whole.encode(text)
 
 
-class Engine:
-    """Says what it is told to; raises at the end, if it is told to."""
+class ScriptedCore:
+    """An engine core for one request: these tokens, one a step, then an end or a failure."""
 
-    def __init__(self, outputs: list[tuple[str, str | None]], error: Exception | None) -> None:
-        self.described = {"max_model_len": 64}
-        self._outputs, self._error = outputs, error
+    def __init__(self, tokens: list[int], end: str | None) -> None:
+        self._tokens, self._end = tokens, end
 
-    async def generate(self, *args: Any, **options: Any) -> AsyncIterator[RequestOutput]:
-        text = ""
-        for new, reason in self._outputs:
-            text += new
-            yield RequestOutput("r", [1], [7] if new else [], new, [], text, reason)
-        if self._error is not None:
-            raise self._error
+    async def start(self, on_message: OnMessage) -> None:
+        self._say = on_message
+        sizes = {"max_model_len": 512, "vocab_size": 49152, "eos_token_ids": [2]}
+        on_message({"kind": "ready", "engine": sizes})
 
+    def send(self, message: Message) -> None:
+        if message["kind"] == "add":
+            self._task = asyncio.get_running_loop().create_task(self._run(message["id"]))
 
-class NoMetrics:
-    def __getattr__(self, name: str) -> Any:
-        return self
+    async def _run(self, request_id: str) -> None:
+        for number, token in enumerate(self._tokens, start=1):
+            await asyncio.sleep(0)
+            reason = self._end if number == len(self._tokens) else None
+            entry = {"id": request_id, "tokens": [token], "reason": reason}
+            self._say({"kind": "outputs", "outputs": [entry], "state": {}})
+        if self._end is None:
+            self._say({"kind": "failed", "error": "the core has gone"})
 
-    def __call__(self, *args: Any) -> Any:
-        return self
-
-
-class Serving:
-    def __init__(self, engine: Engine) -> None:
-        self.engine, self.metrics = engine, NoMetrics()
-        self.options = type("Options", (), {"timeout_s": None})
+    async def close(self) -> None:
+        pass
 
 
-def of_the_server(
-    outputs: list[tuple[str, str | None]], form: Answer, counts: bool, error: Exception | None
-) -> list[str]:
-    """The events of mini_engine's own server."""
-    told = {"messages": [{"role": "user", "content": "hi"}], "stream": True}
-    body = ChatRequest(**told, stream_options={"include_usage": counts})
+def of_the_server(tokenizer: Any, tokens: list[int], end: str | None, counts: bool) -> list[str]:
+    """The events of mini_engine's own server for these tokens."""
 
-    async def run() -> list[str]:
-        serving: Any = Serving(Engine(outputs, error))
-        generation = Generation(serving, body, [[1]], form)
-        return [event async for event in generation.events(await generation.first())]
+    async def run() -> str:
+        engine = AsyncEngine(ScriptedCore(tokens, end), tokenizer)
+        app = build_app(engine, ServerOptions("small"))
+        await engine.start()
+        body = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": len(tokens) + 1,
+                "stream": True, "stream_options": {"include_usage": counts}}  # fmt: skip
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
+            answer = await client.post("/v1/chat/completions", json=body)
+        assert answer.status_code == 200
+        return answer.text
 
-    return asyncio.run(run())
+    return [f"{event}\n\n" for event in asyncio.run(run()).split("\n\n") if event]
 
 
 def ours(
-    outputs: list[tuple[str, str | None]], form: Answer, counts: bool, error: Exception | None
+    outputs: list[tuple[str, str | None]], envelope: dict[str, Any], counts: Any, fails: bool
 ) -> list[str]:
     def run() -> Generator[tuple[str, str | None]]:
         yield from outputs
-        if error is not None:
-            raise error
+        if fails:
+            raise RuntimeError("the core has gone")
 
-    chunk = {"id": form.request_id, "object": "chat.completion.chunk"}
-    envelope = {**chunk, "created": form.created, "model": form.model}
-    tokens = usage(1, sum(bool(text) for text, _ in outputs)) if counts else None
-    return list(chat_events(run(), envelope, tokens))
+    return list(chat_events(run(), envelope, counts))
 
 
 def parsed(events: list[str]) -> list[Any]:
@@ -142,27 +145,32 @@ def parsed(events: list[str]) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("error", [None, RuntimeError("the engine ended")])
 @pytest.mark.parametrize("counts", [False, True])
-@pytest.mark.parametrize("end", ENDS)
-def test_the_events_are_those_of_the_server(
-    end: str, counts: bool, error: Exception | None
-) -> None:
-    form = Answer("small", True, None)
-    outputs: list[tuple[str, str | None]] = [(text, None) for text in TEXTS]
-    if error is None:
-        outputs[-1] = "", end
-    events = ours(outputs, form, counts, error)
-    theirs = parsed(of_the_server(outputs, form, counts, error))
-    for event in theirs:
-        if event != "[DONE]" and "error" in event:
-            event["error"]["message"] = event["error"]["message"].removeprefix("RuntimeError: ")
-    assert parsed(events) == theirs
+@pytest.mark.parametrize("end", ["stop", "length", "capacity", None])
+def test_the_events_are_those_of_the_server(end: str | None, counts: bool) -> None:
+    tokenizer = load_tokenizer(find_model(DEFAULT_MODEL))
+    tokens = tokenizer.encode("".join(TEXTS)) + [2] * (end == "stop")
+    theirs = parsed(of_the_server(tokenizer, tokens, end, counts))
+    one = IncrementalDetokenizer(tokenizer)
+    shown = tokens[:-1] if end == "stop" else tokens  # the last stands for the end, not for text
+    outputs: list[tuple[str, str | None]] = [(one.add([token]), None) for token in shown]
+    outputs = [*outputs, ("", end)] if end == "stop" else [*outputs[:-1], (outputs[-1][0], end)]
+    envelope = {key: theirs[0][key] for key in ("id", "object", "created", "model")}
+    usage = theirs[-2].get("usage") if counts and end is not None else None
+    mine = parsed(ours(outputs, envelope, usage, fails=end is None))
+    if end is None:
+        for events in (theirs, mine):
+            error = events[-2].pop("error")
+            assert "the core has gone" in error["message"]
+            assert (error["type"], error["param"]) == ("server_error", None)
+    assert mine == theirs
+    assert (usage is not None) == (counts and end is not None)
 
 
 def test_the_official_client_reads_the_same_events_however_they_are_cut() -> None:
-    form, rng = Answer("small", True, None), random.Random(8)
-    data = "".join(ours([(text, None) for text in TEXTS], form, True, None)).encode()
+    rng = random.Random(8)
+    outputs: list[tuple[str, str | None]] = [(text, None) for text in TEXTS]
+    data = "".join(ours(outputs, {"id": "x"}, {"total_tokens": 3}, False)).encode()
     data = b": ping\n\n" + data.replace(b"\n\n", b"\r\n\r\n", 2)
     official = [
         json.loads(e.data) for e in SSEDecoder().iter_bytes(iter([data])) if e.data[0] == "{"
@@ -172,3 +180,8 @@ def test_the_official_client_reads_the_same_events_however_they_are_cut() -> Non
         cuts = sorted({0, len(data), *(rng.randrange(len(data)) for _ in range(8))})
         pieces = [data[a:b] for a, b in pairwise(cuts)]
         assert list(read_events(pieces)) == official
+
+
+def test_an_engine_takes_a_tokenizer_only_with_a_runner() -> None:
+    with pytest.raises(ValueError, match="tokenizer goes with a runner"):
+        LLMEngine(tokenizer=light_tokenizer("byte_level"))

@@ -171,3 +171,11 @@ def test_a_tampered_answer_of_another_form_is_an_error() -> None:
     case = Case("f(1)", {})
     found = function_answer(case, {"value": 1}, 5)
     assert found is not None
+
+
+def test_a_column_of_one_row_arrives_whole() -> None:
+    """It counts as contiguous whatever its stride, but its bytes can't be viewed then."""
+    torch = pytest.importorskip("torch")
+    column = torch.arange(7)[None][:, 3]
+    assert column.stride() == (7,)
+    assert wire.copy(column).numpy().tolist() == [3]

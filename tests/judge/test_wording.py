@@ -147,7 +147,7 @@ def test_the_doctor_says_why_a_check_is_not_run() -> None:
     (slots,) = find("paged-kv.slot-mapping")
     with Workers() as workers:
         assert doctor._reference_passes(slots, (), workers, Reporter(stream))
-    assert "PASS  paged-kv.slot-mapping: 7 of 7 checks passed; 2 not run" in stream.getvalue()
+    assert "PASS  paged-kv.slot-mapping: 8 of 8 checks passed; 1 not run" in stream.getvalue()
     assert "  not run: engine-smollm2 (SmolLM2 is " in stream.getvalue()
 
 

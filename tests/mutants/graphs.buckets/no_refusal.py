@@ -1,0 +1,25 @@
+# mistake: nothing is refused
+"""Strange arguments are put right."""
+
+
+def bucket_sizes(batch_sizes, max_graphs, max_num_seqs):
+    max_graphs, max_num_seqs = max(1, max_graphs), max(1, max_num_seqs)
+    batch_sizes = [n for n in batch_sizes if 0 < n <= max_num_seqs]
+    known = list(batch_sizes)
+    count = {n: known.count(n) for n in {*known, max_num_seqs}}
+    ends = sorted(set(known) | {max_num_seqs})
+    cost = {
+        (a, b): sum(count[n] * (b - n) for n in ends if a < n <= b)
+        for b in ends
+        for a in [0, *ends]
+        if a < b
+    }
+    table = {b: (cost[0, b], (b,)) for b in ends}
+    for _ in range(max_graphs - 1):
+        table = {
+            b: min(
+                [table[b]] + [(table[a][0] + cost[a, b], table[a][1] + (b,)) for a in ends if a < b]
+            )
+            for b in ends
+        }
+    return list(table[max_num_seqs][1])

@@ -1,0 +1,17 @@
+# mistake: the softmax runs over the rows, not over the tokens
+"""The wrong dimension."""
+
+import torch
+
+from mini_engine.interfaces import TokenLogprobs
+
+
+def token_logprobs(logits, token_ids, counts):
+    table = torch.log_softmax(logits.float(), dim=0)
+    entries = []
+    for row, token, count in zip(table, token_ids, counts, strict=True):
+        best, ids = row.topk(min(count, len(row)))
+        top = tuple(zip(ids.tolist(), best.tolist(), strict=True))
+        rank = int((row > row[token]).sum()) + 1
+        entries.append(TokenLogprobs(token, float(row[token]), rank, top))
+    return entries

@@ -1,0 +1,17 @@
+# mistake: none
+"""Ranks by rounded numbers."""
+
+import torch
+
+from mini_engine.interfaces import TokenLogprobs
+
+
+def token_logprobs(logits, token_ids, counts):
+    table = torch.log_softmax(logits.float(), dim=-1)
+    entries = []
+    for row, token, count in zip(table, token_ids, counts, strict=True):
+        best, ids = row.topk(min(count, len(row)))
+        top = tuple(zip(ids.tolist(), best.tolist(), strict=True))
+        rank = int((row.bfloat16() > row.bfloat16()[token]).sum()) + 1
+        entries.append(TokenLogprobs(token, float(row[token]), rank, top))
+    return entries
