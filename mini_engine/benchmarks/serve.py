@@ -9,6 +9,7 @@ With --json the points are kept; the format, version 1:
 
     format, version   "mini_engine serve load", 1
     command, date, machine, python      where the numbers come from
+    threads           OMP_NUM_THREADS, which our own server's engine follows, or null
     server            {"base_url" (null: our own), "arguments", "model"}
     workload          {"prompt_tokens", "output_tokens", "trace", "requests", "duration_s",
                        "warmup", "burst", "seed", "chat", "ignore_eos"}
@@ -112,16 +113,16 @@ def document(
     if args.api_key is not None:
         words = [word.replace(args.api_key, "KEY") for word in words]
     arguments = own[own.index("--") + 1 :] if "--" in own else []
-    given = os.environ.get("OMP_NUM_THREADS")  # of our own server's engine
-    threads = [] if given is None else [f"OMP_NUM_THREADS={given}"]
+    threads = os.environ.get("OMP_NUM_THREADS")
     names = ("prompt_tokens", "output_tokens", "requests", "warmup", "burst", "seed", "chat")
     return {
         "format": "mini_engine serve load",
         "version": 1,
-        "command": " ".join([*threads, "python -m mini_engine.benchmarks.serve", *words]),
+        "command": " ".join(["python -m mini_engine.benchmarks.serve", *words]),
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
+        "threads": None if threads is None else int(threads),
         "server": {"base_url": args.base_url, "arguments": arguments, "model": target.model},
         "workload": {
             **{name: getattr(args, name) for name in names},

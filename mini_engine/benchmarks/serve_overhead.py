@@ -3,9 +3,7 @@
 Run `python -m mini_engine.benchmarks.serve_overhead`. All serve the same prompts in turns, and
 throughput is that of the best of several rounds, which other programs disturbed least: threads that
 compute one matrix together all wait for the one that lost its processor, so a disturbed round can
-take many times as long, unless OMP_NUM_THREADS=1. The clients run on this machine and take
-processor time from the server, which real ones do not; so each is as light as can be, a socket that
-notes when something comes.
+take many times as long, unless OMP_NUM_THREADS=1. Processor time tells more on a busy machine.
 
 With --json the figures are kept; the format, version 1. The contenders are "engine" (LLMEngine in
 this process), "server" (its core in a process of its own) and "one process" (serve --in-process):
@@ -14,14 +12,15 @@ this process), "server" (its core in a process of its own) and "one process" (se
     command, date, machine, torch, threads   where the numbers come from
     workload          {"streams", "prompt_tokens", "output_tokens", "rounds", "first_tokens"}
     throughput        {"seconds": {contender: [a round, ...]}, "output_tokens_per_s": {contender},
-                       "ratio_to_engine": {contender}, "one_process_to_server"}
+                       "ratio_to_engine": {contender}, "one_process_to_server",
+                       "processor_s": {contender: {part: of the best round}}, which the first
+                       files lack}
     ttft              {"seconds": {contender: median}, "added_by_http_s": {contender}}
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import datetime
 import json
@@ -34,21 +33,21 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import torch
 
-from mini_engine.benchmarks.serve_client import Target, served_model
+from mini_engine.benchmarks.serve_light import with_server
 from mini_engine.benchmarks.serve_workload import LoadRequest, random_text
 from mini_engine.engine import LLMEngine
 from mini_engine.latency import time_to_first_token
 from mini_engine.sampling_params import SamplingParams
-from mini_engine.serve.background import BackgroundServer
+from mini_engine.serve.background import BackgroundServer, children
 
 STREAMS, SHORTEST, LONGEST, NEW_TOKENS = 16, 16, 96, 32
 FIRST_PROMPT = 32  # tokens of the prompt whose time to first token is measured
 SIZES: dict[str, Any] = {"max_model_len": 256, "max_num_seqs": STREAMS, "num_blocks": 256}
 Contender = Callable[[Sequence[LoadRequest]], list[list[float]]]
+Meters = dict[str, dict[str, Callable[[], float]]]  # contender: {part: its processor time so far}
 
 
 def make_requests(count: int, new_tokens: int, seed: int = 0) -> list[LoadRequest]:
@@ -78,73 +77,34 @@ def with_engine(engine: LLMEngine) -> Contender:
     return serve
 
 
-class LightClient(asyncio.Protocol):
-    """Sends one request and notes when each event of its answer came; `gone` once it has ended."""
+def processor_time(pid: int) -> Callable[[], float]:
+    """A call that says how many seconds of processor time a process has used so far."""
 
-    def __init__(self, request: bytes) -> None:
-        self._request = request
-        self._answer: list[bytes] = []
-        self.times: list[float] = []
-        self.gone = asyncio.get_running_loop().create_future()
+    def so_far() -> float:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Send the request."""
-        assert isinstance(transport, asyncio.Transport)
-        transport.write(self._request)
-
-    def data_received(self, data: bytes) -> None:
-        """One event as a rule; each begins with "data: {" and carries one token."""
-        self.times += [time.perf_counter()] * data.count(b"data: {")
-        self._answer.append(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The answer is whole, or it failed."""
-        answer = b"".join(self._answer)
-        if exc is None and answer.startswith(b"HTTP/1.1 200 ") and b"data: [DONE]" in answer:
-            self.gone.set_result(None)
-        else:
-            self.gone.set_exception(RuntimeError(f"a request failed: {exc or answer[:500]!r}"))
+    return so_far
 
 
-def with_server(url: str) -> Contender:
-    """A server, asked by as many clients as there are requests, each for a stream."""
-    target = Target(f"{url}/v1", served_model(f"{url}/v1", None), extra={"ignore_eos": True})
-    address = urlsplit(url)
-    host, port = address.hostname or "127.0.0.1", address.port or 80
-
-    def written(request: LoadRequest) -> bytes:
-        body = json.dumps({**target.body(request), "stream_options": None}).encode()
-        head = (
-            f"POST /v1/completions HTTP/1.1\r\nHost: {address.netloc}\r\nConnection: close\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
-        return head.encode() + body
-
-    async def ask(request: bytes) -> list[float]:
-        start = time.perf_counter()
-        loop = asyncio.get_running_loop()
-        _, client = await loop.create_connection(lambda: LightClient(request), host, port)
-        await client.gone
-        return [start, *client.times]
-
-    async def ask_all(requests: list[bytes]) -> list[list[float]]:
-        return await asyncio.gather(*map(ask, requests))
-
-    return lambda requests: asyncio.run(ask_all([written(one) for one in requests]))
-
-
-def measure_throughput(contenders: dict[str, Contender], rounds: int) -> dict[str, Any]:
+def measure_throughput(
+    contenders: dict[str, Contender], meters: Meters, rounds: int
+) -> dict[str, Any]:
     """Seconds of each round from the first request to the last token; speeds of the best ones."""
     requests = make_requests(STREAMS, NEW_TOKENS)
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    used: dict[str, dict[str, float]] = {name: {} for name in contenders}
     for number in range(rounds + 1):  # the first round warms up
         for name, serve in contenders.items():
+            before = {part: meter() for part, meter in meters[name].items()}
             times = serve(requests)
+            after = {part: meter() - before[part] for part, meter in meters[name].items()}
             assert [len(found) - 1 for found in times] == [NEW_TOKENS] * STREAMS, name
             elapsed = max(t[-1] for t in times) - min(t[0] for t in times)
             print(f"round {number}, {name}: {elapsed:.2f} s", file=sys.stderr, flush=True)
             if number:
                 seconds[name].append(elapsed)
+                used[name] = {p: min(used[name].get(p, s), s) for p, s in after.items()}
     return {
         "seconds": {name: [round(s, 4) for s in found] for name, found in seconds.items()},
         "output_tokens_per_s": {
@@ -154,6 +114,10 @@ def measure_throughput(contenders: dict[str, Contender], rounds: int) -> dict[st
             name: ratio(seconds["engine"], found) for name, found in seconds.items()
         },
         "one_process_to_server": ratio(seconds["server"], seconds["one process"]),
+        "processor_s": {
+            name: {part: round(value, 3) for part, value in parts.items()}
+            for name, parts in used.items()
+        },
     }
 
 
@@ -197,8 +161,16 @@ def measure(rounds: int, first_tokens: int) -> dict[str, Any]:
             "server": with_server(server.url),
             "one process": with_server(one_process.url),
         }
+        (core,) = children(server.process.pid)
+        clients = {"clients": time.process_time}
+        meters: Meters = {
+            "engine": {"engine": time.process_time},
+            "server": {"front end": processor_time(server.process.pid),
+                       "core": processor_time(core), **clients},
+            "one process": {"server": processor_time(one_process.process.pid), **clients},
+        }  # fmt: skip
         return {
-            "throughput": measure_throughput(contenders, rounds),
+            "throughput": measure_throughput(contenders, meters, rounds),
             "ttft": measure_first_token(contenders, first_tokens),
         }
 
@@ -220,6 +192,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             f"  {name:<12}{speed:8.1f} tokens/s, {throughput['ratio_to_engine'][name]:.3f} of the "
             f"engine alone   TTFT {ttft['seconds'][name] * 1000:.1f} ms{more}"
         )
+    for name, parts in throughput["processor_s"].items():
+        told = ", ".join(f"{part} {seconds:.2f} s" for part, seconds in parts.items())
+        print(f"  processor time, {name}: {told}")
     print(f"  one process is {throughput['one_process_to_server']:.3f} times as fast as two")
     if args.json:
         result = {

@@ -18,7 +18,7 @@ from mini_engine.benchmarks.serve_workload import (
 )
 
 CONCURRENCIES = (1, 2, 4, 8, 16)
-RATES = (0.5, 1.0, 1.5, 2.0, 3.0)
+RATES = (0.25, 0.5, 1.0, 1.5, 2.0)
 REQUESTS, MOST_REQUESTS = 64, 100_000
 CLIENTS = 8
 

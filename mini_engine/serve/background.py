@@ -86,7 +86,7 @@ class BackgroundServer:
 def processes(pid: int) -> list[dict[str, object]]:
     """A server's processes: role, threads, memory in MB, which of LIBRARIES each has loaded."""
     found: list[dict[str, object]] = []
-    for one in (pid, *_children(pid)):
+    for one in (pid, *children(pid)):
         folder = Path("/proc") / str(one)
         status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
         maps = (folder / "maps").read_text()
@@ -101,7 +101,8 @@ def processes(pid: int) -> list[dict[str, object]]:
     return found
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
+    """Process ids of a process's own children; those of a server are its engine core."""
     tasks = (Path("/proc") / str(pid) / "task").iterdir()
     return sorted(int(child) for task in tasks for child in (task / "children").read_text().split())
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from mini_engine.benchmarks import serve_overhead
+from mini_engine.benchmarks.serve_light import with_server
 from mini_engine.benchmarks.serve_overhead import (
     make_requests,
     measure_first_token,
     measure_throughput,
     ratio,
-    with_server,
 )
 from mini_engine.benchmarks.serve_workload import LoadRequest
 from tests.benchmarks.fake_server import FakeServer
@@ -60,7 +60,10 @@ def test_the_figures(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
 
     contenders = {"engine": contender(10), "server": contender(8), "one process": contender(4)}
-    found = measure_throughput(contenders, rounds=2)
+    clock = iter(range(100))
+    meters: serve_overhead.Meters = {name: {"all": lambda: next(clock)} for name in contenders}
+    found = measure_throughput(contenders, meters, rounds=2)
+    assert found["processor_s"] == {name: {"all": 1} for name in contenders}
     assert found["ratio_to_engine"] == {"engine": 1.0, "server": 0.8, "one process": 0.4}
     assert found["one_process_to_server"] == 0.5
     assert found["output_tokens_per_s"]["engine"] == pytest.approx(20)
