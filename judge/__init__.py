@@ -28,7 +28,10 @@ How to write an exercise
    - `kind` is "contract" (must hold) or "policy" (reported apart, fails nothing). `needs` holds
      "torch", "cuda", "tiny", "smollm2". `last=True` runs once everything before it passed.
    - Checks inside the engine come from `judge.engine_checks` and run in `judge.engine_run`, with
-     `EngineParts(slot=part)`; those of tensor functions come from `judge.tensor_checks`. A check of
+     `EngineParts(slot=part)`; those of tensor functions come from `judge.tensor_checks`. A part
+     without torch runs with the shadow model (`shadow_check`), whose tokens follow from the KV that
+     is read; the tiny model's check is `spare` beside it, and `closer` repeats a failure with
+     torch. A policy that looks at the same cases as an earlier check has `answers_of`. A check of
      your own gets the same report, second pass and bisection with `look=engine_verdict.look` and
      its `fingerprint`, if its `execute` ends in `engine_watch.run`. A check that needs "smollm2"
      has the model's name in its payload under "model": `--model FOLDER` puts another in its place.

@@ -19,7 +19,7 @@ from judge.doctor import missing_models
 from judge.exercises import find
 from judge.models import chosen
 from judge.progress import Progress, write_atomically
-from judge.report import LABELS, SCRIPT, counts
+from judge.report import ALLOWED, LABELS, SCRIPT, counts
 from judge.runner import Grader, Options, learner_source
 from judge.schedule_table import records
 from judge.workers import Workers
@@ -87,11 +87,17 @@ def _symbols(exercise: Exercise) -> str:
 def _failure_lines(result: ExerciseResult) -> list[str]:
     failed = result.first_failure
     assert failed is not None
-    lines = [f"{LABELS[failed.status]}: {failed.check.title}", *failed.lines]
+    policy = failed.check.kind == "policy"
+    lines = [f"{'POLICY' if policy else LABELS[failed.status]}: {failed.check.title}"]
+    if policy:
+        lines.append(ALLOWED.format(failed.check.follows))
+    lines += failed.lines
     for frame in [frame for frame in failed.frames if frame.own][-3:]:
         lines.append(f"  {Path(frame.file).name}:{frame.line} in {frame.function}: {frame.source}")
     if failed.mistake:
         lines.append(f"looks like: {failed.mistake}")
+    if policy:  # nothing to mend, so nothing to be pushed to
+        return lines
     lines.append(f"next hint: {SCRIPT} {result.exercise.id} --hint")
     lines.append(f"repeat: {SCRIPT} {result.exercise.id} --only {failed.check.name} --seed {SEED}")
     return lines

@@ -161,7 +161,8 @@ class Grader:
         if check.last and _contract_failed(before):
             return "not run", "runs once the checks before it pass"
         excluded = self._excluded(check)
-        if excluded is None and "cuda" in check.needs:
+        on_gpu = self._chosen(self._needs_torch(check)) == "cuda"
+        if excluded is None and (on_gpu or "cuda" in check.needs):
             try:
                 info = self._worker(torch=True).ready()
             except ChildFailed:

@@ -1,7 +1,8 @@
 """Owns the table of the parts that a learner writes: file, name, slot, and how the part fits in it.
 
 Loads no torch by itself. Later rows win where two fill one slot: attention over blocks replaces
-attention over contiguous keys, as in the course. Penalties stand on top of either sampler.
+attention over contiguous keys, as in the course. Penalties stand on top of either sampler,
+slot mapping and logits rows on top of the reference's batch, until the batch is the learner's.
 """
 
 from __future__ import annotations
@@ -46,11 +47,15 @@ LEARNER_PARTS = (
         "kv_cache.py", "attention_over_contiguous", "attention", f"{ADAPTERS}:contiguous_attention"
     ),
     LearnerPart("paged_kv.py", "BlockPool", "block_pool"),
-    LearnerPart("paged_kv.py", "slot_mapping", "build_batch", f"{ADAPTERS}:batch_builder"),
+    LearnerPart(
+        "paged_kv.py", "slot_mapping", "build_batch", f"{ADAPTERS}:batch_builder", on_top=True
+    ),
     LearnerPart(
         "paged_kv.py", "paged_attention", "attention", f"{ADAPTERS}:single_request_attention"
     ),
-    LearnerPart("batching.py", "logits_rows", "build_batch", f"{ADAPTERS}:row_chooser"),
+    LearnerPart(
+        "batching.py", "logits_rows", "build_batch", f"{ADAPTERS}:row_chooser", on_top=True
+    ),
     LearnerPart("batching.py", "build_batch", "build_batch"),
     LearnerPart("batching.py", "varlen_attention", "attention", f"{ADAPTERS}:varlen_attention"),
     LearnerPart("scheduler.py", "Scheduler", "scheduler"),
@@ -64,6 +69,7 @@ LEARNER_PARTS = (
     LearnerPart("text.py", "IncrementalDetokenizer", "detokenizer"),
     LearnerPart("text.py", "StopChecker", "stop_checker"),
     LearnerPart("graphs.py", "StaticBuffers", "graph_runner", f"{ADAPTERS}:with_buffers"),
+    LearnerPart("graphs.py", "GraphRunner", "graph_runner"),
 )
 
 

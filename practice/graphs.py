@@ -100,3 +100,81 @@ class StaticBuffers:
 
 
 # --- end of graphs.static-buffers ---
+
+# --- graphs.runner: edit from here ---
+
+
+class GraphRunner:
+    """Runs decode steps as replayed graphs; fills the slot `graph_runner` of the engine.
+
+    These are ready-made; import them inside the methods:
+
+        mini_engine.compute.graph_buckets    graph_buckets(max_num_seqs), choose_bucket(buckets, n)
+        mini_engine.compute.graph_buffers    StaticBuffers, or take your own from above
+        mini_engine.compute.attention_fixed  FixedWidthAttention: plan(batch), then one call a layer
+        mini_engine.compute.cuda_graphs      warm_up(forward, device), new_graph(device),
+                                             with capture(graph, pool): ...
+    """
+
+    bucket: int | None  # the size of the graph that the last run replayed, None if it did not
+
+    def __init__(self, model: Any, kv_cache: Any, config: Any) -> None:
+        """Capture one graph for every size of `graph_buckets(config.max_num_seqs)`.
+
+        model     model(token_ids, positions, attend) gives final hidden states, one row a token;
+                  it calls attend(layer, query, key, value) in each layer, which must write key and
+                  value into the cache and return the attention. Also: model.config, dtype, device
+        kv_cache  write(layer, key, value, slot_mapping) and layer(layer), see KVCache in
+                  mini_engine/interfaces.py; it has one block more than `config.num_blocks`, whose
+                  id is `config.num_blocks`: the scratch block of padding rows
+        config    block_size, num_blocks, max_model_len, max_num_seqs; none of them is None
+
+        The sizes are captured from the largest to the smallest, each after a warm-up of the same
+        size, all in the pool of the first. Block tables are as wide as `max_model_len` tokens need.
+        All of it under torch.inference_mode(), and nothing that `forward` runs may look at what the
+        tensors hold.
+        """
+        raise ExerciseNotStarted("GraphRunner.__init__")
+
+    def run(self, batch: Batch) -> Any:
+        """The final hidden states of a decode batch, [requests, hidden_size], from one replay.
+
+        `batch` is on the CPU. Only a batch with one token for each request, no more requests than
+        the largest graph has rows and block tables no wider than the buffers can be replayed: fill
+        the buffers, replay the smallest graph that holds it, set `bucket` to its size, and return
+        the rows of the requests, without those of padding. The model is not called.
+        For every other batch nothing is done: `bucket` becomes None, and None is returned.
+        """
+        raise ExerciseNotStarted("GraphRunner.run")
+
+
+# --- end of graphs.runner ---
+
+# --- graphs.find-the-bug: edit from here ---
+
+
+def broken_rules() -> dict[str, str]:
+    """Which rule does each of the six decode steps in judge/graph_bugs.py break?
+
+    Each step, A to F, is small and nearly right, and breaks exactly one of these rules:
+
+        "waits"      while a graph is captured, nothing waits for a number of the GPU
+        "shapes"     no shape follows from numbers that the graph computes or reads
+        "addresses"  inputs stay in the memory that they had at capture
+        "numbers"    what changes from step to step is in tensors, not in numbers of Python
+        "results"    a result is used or copied before the next replay
+        "padding"    rows that only fill up harm nobody
+        "warm-up"    what the first call of a step prepares is prepared before capture
+        "largest"    the largest graph holds the fullest step that can come
+
+    No rule is broken twice, so two of them are not broken at all. Read the code; what happens when
+    a step is captured and replayed is shown by
+
+        python -c "from judge.graph_bugs import happens; print(*happens('A'), sep='\\n')"
+
+    Returns the names of the rules by step: {"A": ..., "B": ..., ..., "F": ...}.
+    """
+    raise ExerciseNotStarted("broken_rules")
+
+
+# --- end of graphs.find-the-bug ---

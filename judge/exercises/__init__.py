@@ -355,6 +355,31 @@ EXERCISES: tuple[Exercise, ...] = (
         reference="mini_engine.compute.graph_buffers",
         module="judge.exercises.graphs_static_buffers",
     ),
+    Exercise(
+        id="graphs.runner",
+        chapter=7,
+        title="Capture a decode step for every size, and replay it",
+        file="graphs.py",
+        symbols=("GraphRunner",),
+        slot="graph_runner",
+        needs_torch=True,
+        minutes=45,
+        reference="mini_engine.compute.cuda_graphs",
+        module="judge.exercises.graphs_runner",
+    ),
+    Exercise(
+        id="graphs.find-the-bug",
+        chapter=7,
+        title="Six decode steps, each breaking one rule of graphs",
+        file="graphs.py",
+        symbols=("broken_rules",),
+        slot=None,
+        needs_torch=True,
+        minutes=25,
+        reference="judge.solutions.graph_bugs",
+        module="judge.exercises.graphs_find_the_bug",
+        in_engine=False,
+    ),
 )
 
 

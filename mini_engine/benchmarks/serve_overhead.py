@@ -3,8 +3,9 @@
 Run `python -m mini_engine.benchmarks.serve_overhead`. All serve the same prompts in turns, and
 throughput is that of the best of several rounds, which other programs disturbed least: threads that
 compute one matrix together all wait for the one that lost its processor, so a disturbed round can
-take many times as long. The clients run on this machine and take processor time from the server,
-which real ones do not; so each is as light as can be, a socket that notes when something comes.
+take many times as long, unless OMP_NUM_THREADS=1. The clients run on this machine and take
+processor time from the server, which real ones do not; so each is as light as can be, a socket that
+notes when something comes.
 
 With --json the figures are kept; the format, version 1. The contenders are "engine" (LLMEngine in
 this process), "server" (its core in a process of its own) and "one process" (serve --in-process):
@@ -28,6 +29,7 @@ import os
 import platform
 import random
 import statistics
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -139,8 +141,10 @@ def measure_throughput(contenders: dict[str, Contender], rounds: int) -> dict[st
         for name, serve in contenders.items():
             times = serve(requests)
             assert [len(found) - 1 for found in times] == [NEW_TOKENS] * STREAMS, name
+            elapsed = max(t[-1] for t in times) - min(t[0] for t in times)
+            print(f"round {number}, {name}: {elapsed:.2f} s", file=sys.stderr, flush=True)
             if number:
-                seconds[name].append(max(t[-1] for t in times) - min(t[0] for t in times))
+                seconds[name].append(elapsed)
     return {
         "seconds": {name: [round(s, 4) for s in found] for name, found in seconds.items()},
         "output_tokens_per_s": {
@@ -221,7 +225,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         result = {
             "format": "mini_engine serve overhead",
             "version": 1,
-            "command": "python -m mini_engine.benchmarks.serve_overhead"
+            "command": f"OMP_NUM_THREADS={torch.get_num_threads()} "
+            "python -m mini_engine.benchmarks.serve_overhead"
             f" --rounds {args.rounds} --first-tokens {args.first_tokens} --json {args.json}",
             "date": datetime.date.today().isoformat(),
             "machine": f"{platform.machine()}, {os.cpu_count()} cores",

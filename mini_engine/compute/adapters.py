@@ -149,25 +149,25 @@ def with_buffers(buffers: Callable[..., Any]) -> Callable[..., GraphRunner]:
     return functools.partial(GraphRunner, buffers=buffers)
 
 
-def batch_builder(function: SlotMapping) -> BuildBatch:
-    """What the build_batch slot takes: the reference's, with another slot mapping."""
+def batch_builder(function: SlotMapping, below: BuildBatch | None = None) -> BuildBatch:
+    """What the build_batch slot takes: `below` or the reference's, with another slot mapping."""
 
     def build(chunks: Sequence[Chunk], block_size: int) -> Batch:
         slots: list[int] = []
         for chunk in chunks:
             table = chunk.request.block_table
             slots += function(table, chunk.start, chunk.num_tokens, block_size)
-        batch = build_batch(chunks, block_size)
+        batch = (below or build_batch)(chunks, block_size)
         return dataclasses.replace(batch, slot_mapping=torch.tensor(slots, dtype=torch.int64))
 
     return build
 
 
-def row_chooser(function: LogitsRows) -> BuildBatch:
-    """What the build_batch slot takes: the reference's, with another choice of rows."""
+def row_chooser(function: LogitsRows, below: BuildBatch | None = None) -> BuildBatch:
+    """What the build_batch slot takes: `below` or the reference's, with another choice of rows."""
 
     def build(chunks: Sequence[Chunk], block_size: int) -> Batch:
-        batch = build_batch(chunks, block_size)
+        batch = (below or build_batch)(chunks, block_size)
         known = [chunk.request.num_tokens for chunk in chunks]
         rows = function(batch.query_starts.tolist(), batch.seq_lens.tolist(), known)
         return dataclasses.replace(batch, logits_rows=torch.tensor(rows, dtype=torch.int64))

@@ -77,6 +77,7 @@ class GraphRunner:
         model: Model,
         kv_cache: KVCache,
         config: EngineConfig,
+        *,
         buffers: Callable[..., StaticBuffers] = StaticBuffers,
     ) -> None:
         assert config.num_blocks is not None

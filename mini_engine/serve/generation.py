@@ -54,8 +54,7 @@ class Generation:
     async def _run(self) -> AsyncIterator[tuple[int, RequestOutput]]:
         """(choice index, output) of all prompts and choices, mixed as they come."""
         arrived, body = time.monotonic(), self._body
-        count = len(self._prompts) * self._n
-        clocks = [RequestClock(self._serving.metrics, arrived) for _ in range(count)]
+        clocks: dict[int, RequestClock] = {}
         outputs = self._serving.engine.generate(
             self._prompts, self._params, request_id=self._form.request_id,
             priority=body.priority or 0, cache_salt=body.cache_salt,
@@ -64,6 +63,8 @@ class Generation:
         async with aclosing(outputs):  # type: ignore[type-var]
             async for number, output in outputs:
                 index = number * self._n + output.choice
+                if index not in clocks:
+                    clocks[index] = RequestClock(self._serving.metrics, arrived)
                 clocks[index].saw(output)
                 yield index, output
 

@@ -28,6 +28,7 @@ NOT_SUPPORTED = {
     "guided_json": "structured output",
     "structured_outputs": "structured output",
 }
+MOST_CHOICES = 128  # as OpenAI's API
 HARMLESS: tuple[Any, ...] = (None, False, [], {}, "none", "auto", {"type": "text"}, ["text"], 1)
 
 
@@ -54,7 +55,7 @@ class Shared(BaseModel):
     logit_bias: dict[str, float] | None = None
     max_tokens: StrictInt | None = None
     min_tokens: StrictInt | None = 0
-    n: StrictInt | None = 1
+    n: Annotated[StrictInt, Field(le=MOST_CHOICES)] | None = 1
     seed: StrictInt | None = None
     stop: StrictStr | list[StrictStr] | None = None
     stop_token_ids: list[StrictInt] | None = None

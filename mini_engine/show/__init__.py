@@ -8,8 +8,10 @@ from mini_engine.show.blocks import block_map
 from mini_engine.show.cache import cache_map
 from mini_engine.show.charts import line_chart
 from mini_engine.show.clock import timeline_by_time
+from mini_engine.show.gpu_figures import graph_figures
 from mini_engine.show.journey import request_map
 from mini_engine.show.markup import Figure, table
+from mini_engine.show.padding import padding_map, padding_rows
 from mini_engine.show.schedule_diff import schedule_diff
 from mini_engine.show.served import served_request
 from mini_engine.show.slots import slot_map
@@ -27,7 +29,10 @@ __all__ = [
     "dial_board",
     "flat_batch",
     "flat_rows",
+    "graph_figures",
     "line_chart",
+    "padding_map",
+    "padding_rows",
     "request_map",
     "schedule_diff",
     "served_request",

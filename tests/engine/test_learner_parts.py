@@ -13,6 +13,10 @@ from judge.exercises import EXERCISES
 from mini_engine import LLMEngine, SamplingParams
 from mini_engine.compute.adapters import ContiguousAttention, SingleRequestAttention
 from mini_engine.compute.random_model import TINY_LLAMA, random_model
+from mini_engine.compute.rows import logits_rows
+from mini_engine.compute.slots import slot_mapping
+from mini_engine.control.request import Request
+from mini_engine.interfaces import Chunk
 from mini_engine.learner_parts import LEARNER_PARTS, engine_parts, placed, use_folder, written_parts
 from mini_engine.parts import EngineParts
 
@@ -52,6 +56,27 @@ def test_the_later_exercise_wins_a_slot() -> None:
     assert isinstance(engine_parts(both).attention(None, None), SingleRequestAttention)  # type: ignore[operator]
     only = {"attention_over_contiguous": min, "no_part": max}
     assert isinstance(engine_parts(only).attention(None, None), ContiguousAttention)  # type: ignore[operator]
+
+
+def test_the_functions_of_a_batch_are_used_together_until_the_batch_is_the_learners() -> None:
+    rows = [row for row in LEARNER_PARTS if row.slot == "build_batch"]
+    assert [row.symbol for row in placed(rows)] == ["build_batch"]
+    assert [row.symbol for row in placed(rows[:2])] == ["slot_mapping", "logits_rows"]
+    called = []
+
+    def slots(table, start, num_tokens, block_size):
+        called.append("slot_mapping")
+        return slot_mapping(table, start, num_tokens, block_size)
+
+    def rows_of(starts, seq_lens, known):
+        called.append("logits_rows")
+        return logits_rows(starts, seq_lens, known)
+
+    request = Request("a", [1, 2, 3], block_table=[1, 0])
+    parts = engine_parts({"slot_mapping": slots, "logits_rows": rows_of})
+    batch = parts.build_batch([Chunk(request, 0, 3, True)], 2)  # type: ignore[operator]
+    assert sorted(called) == ["logits_rows", "slot_mapping"]
+    assert (batch.slot_mapping.tolist(), batch.logits_rows.tolist()) == ([2, 3, 0], [2])
 
 
 def test_penalties_stand_on_top_of_either_sampler() -> None:

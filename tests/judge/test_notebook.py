@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from judge.exercises import find
 from judge.runner import Grader, Options, learner_source
 from judge.sandbox import ROOT
 from judge.schedule_table import BLANK
-from tests.judge.toy import TOY, grade
+from tests.judge.toy import CHECK, ODD, TOY, grade
 
 
 def test_a_verdict_in_html_is_stable_and_in_words(tmp_path: Path) -> None:
@@ -47,6 +48,17 @@ def test_a_failure_inside_the_engine_shows_both_schedules(
     assert result.first_failure is not None
     assert result.first_failure.schedules is not None
     assert html.escape(result.first_failure.schedules.lines[0]) not in shown  # drawn, not as text
+
+
+def test_a_difference_of_policy_reads_as_none_of_the_learners_business(tmp_path: Path) -> None:
+    policy = replace(ODD, kind="policy", follows="the other half")
+    result = grade(tmp_path, "def half(x): return -(-x // 2)", CHECK, policy)
+    assert result.status == "passed"
+    shown = notebook.verdict_html(result)
+    assert "your part is right; here it differs from the other half, which is allowed:" in shown
+    assert "half(1)" in shown
+    for words in ("FAIL", "hint", "looks like"):
+        assert words not in shown
 
 
 def test_a_trace_of_an_impossible_form_is_shown_as_text() -> None:

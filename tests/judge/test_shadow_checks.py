@@ -28,8 +28,9 @@ def names(model: tuple[str, ...], exercise_id: str, **options: object) -> list[s
     return [check.name for check in grader.selected()]
 
 
-def test_every_part_without_torch_that_fills_a_slot_has_such_a_check() -> None:
-    assert {e.id for e in EXERCISES if e.slot and not e.needs_torch} == {
+def test_every_part_without_torch_that_decides_what_is_read_has_such_a_check() -> None:
+    slots = ("block_pool", "prefix_cache", "scheduler", "build_batch")
+    assert {e.id for e in EXERCISES if e.slot in slots and not e.needs_torch} == {
         *(e.id for e in SHADOWED), "scheduler.priority",
     }  # fmt: skip
 

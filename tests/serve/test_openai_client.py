@@ -176,6 +176,7 @@ BAD: list[tuple[dict[str, Any], type[openai.APIStatusError], str]] = [
     ({"response_format": {"type": "json_object"}}, openai.BadRequestError, "structured output"),
     ({"top_logprobs": 3}, openai.BadRequestError, "needs logprobs to be true"),
     ({"n": 2, "temperature": 0}, openai.BadRequestError, "would give 2 equal choices"),
+    ({"n": 10**12, "temperature": 1}, openai.BadRequestError, "less than or equal to 128"),
     ({"logit_bias": {"x": 1}}, openai.BadRequestError, "keys are token ids"),
     ({"logit_bias": {"60000": 1}}, openai.BadRequestError, "the vocabulary has 49152"),
     ({"messages": []}, openai.BadRequestError, "messages"),

@@ -1,0 +1,5 @@
+# mistake: none
+
+
+def broken_rules():
+    return ["numbers", "waits", "padding", "shapes", "results", "addresses"]

@@ -1,0 +1,12 @@
+# mistake: none
+
+
+def broken_rules():
+    return {
+        "A": "waits",
+        "B": "waits",
+        "C": "waits",
+        "D": "waits",
+        "E": "waits",
+        "F": "waits",
+    }
