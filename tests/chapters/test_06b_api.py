@@ -161,3 +161,15 @@ def test_quiz(chapter: Chapter) -> None:
     assert "`x`, and `ab`: its last character comes first" in chapter.prose
     assert 30 * 60 == 1800
     assert "30 times 60 is 1,800 tokens/s" in chapter.prose
+
+
+def test_what_the_second_process_brings(chapter: Chapter) -> None:
+    cost = json.loads((ROOT / "assets/serve_overhead.json").read_text("utf-8"))
+    speed = cost["throughput"]["output_tokens_per_s"]
+    assert speed["engine"] > speed["server"] > speed["one process"]
+    assert cost["workload"]["streams"] == 16
+    shown = chapter.output_of("serve_overhead.json")
+    for name in ("engine", "server", "one process"):
+        share = f"{cost['throughput']['ratio_to_engine'][name]:.0%}"
+        assert re.search(rf"{name} [\d.,]+ {share} ", shown), name
+    assert cost["command"] in shown
