@@ -72,7 +72,7 @@ class Serving:
         form = Answer(self.options.model, chat, self.engine.tokenizer, self._echoes(body, prompts))
         generation = Generation(self, body, prompts, form)
         if body.stream:
-            first = await generation.first()
+            first = await _unless_gone(http, generation.first())
             return StreamingResponse(
                 generation.events(first), media_type="text/event-stream",
                 headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
@@ -133,7 +133,7 @@ def _add_openai_routes(app: FastAPI, serving: Serving) -> None:
         """Answer a conversation."""
         try:
             serving.check(body)
-            prompt = engine.intake.chat_prompt(body.conversation())
+            prompt = await asyncio.to_thread(engine.intake.chat_prompt, body.conversation())
             return await serving.answer(http, body, [prompt])
         except Exception as error:
             raise errors.as_api_error(error) from error
@@ -143,7 +143,8 @@ def _add_openai_routes(app: FastAPI, serving: Serving) -> None:
         """Continue one or several texts."""
         try:
             serving.check(body)
-            prompts = [engine.intake.encode(prompt) for prompt in body.prompts()]
+            encode = engine.intake.encode
+            prompts = [await asyncio.to_thread(encode, prompt) for prompt in body.prompts()]
             return await serving.answer(http, body, prompts)
         except Exception as error:
             raise errors.as_api_error(error) from error
@@ -156,9 +157,9 @@ def _add_openai_routes(app: FastAPI, serving: Serving) -> None:
                 raise ValueError("prompt: give either a prompt or messages")
             if body.messages is not None:
                 told = ChatRequest(messages=body.messages).conversation()
-                tokens = engine.intake.chat_prompt(told)
+                tokens = await asyncio.to_thread(engine.intake.chat_prompt, told)
             else:
-                tokens = engine.intake.encode(body.prompt or "")
+                tokens = await asyncio.to_thread(engine.intake.encode, body.prompt or "")
         except Exception as error:
             raise errors.as_api_error(error) from error
         return {"tokens": tokens, "count": len(tokens),

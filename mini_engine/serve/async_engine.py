@@ -101,6 +101,10 @@ class AsyncEngine:
         if self.error is not None:
             raise EngineDead(self.error)
         count = sum(one.n for one in params)
+        if count > self.max_waiting:
+            raise ValueError(
+                f"prompts times n is {count}; this server lets at most {self.max_waiting} wait"
+            )
         if self.num_waiting + count > self.max_waiting:
             raise QueueFull(
                 f"{self.num_waiting} requests wait already and {count} more came; "
@@ -219,7 +223,7 @@ class AsyncEngine:
     def _fail(self, error: str) -> None:
         if self.error is not None:
             return
-        self.error = error
+        self.error, self.state = error, {}
         self._ready.set()
         for serving in self._serving.values():
             serving.queue.put_nowait(EngineDead(error))

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
+from mini_engine.serve import messages
 from mini_engine.serve.messages import Message
 
 OnMessage = Callable[[Message], None]
@@ -114,10 +115,8 @@ class ProcessLink:
         ]
 
     async def _read(self, on_message: OnMessage) -> None:
-        import msgpack
-
         while True:
-            on_message(msgpack.unpackb(await self._pull.recv(), strict_map_key=False))
+            on_message(messages.unpack(await self._pull.recv()))
 
     async def _watch(self, process: asyncio.subprocess.Process, on_message: OnMessage) -> None:
         code = await process.wait()
@@ -126,10 +125,8 @@ class ProcessLink:
             on_message({"kind": "failed", "error": f"the engine process ended with code {code}"})
 
     def send(self, message: Message) -> None:
-        import msgpack
-
         # The queue has no limit: what may wait is limited where requests come in.
-        sending = asyncio.ensure_future(self._push.send(msgpack.packb(message)))
+        sending = asyncio.ensure_future(self._push.send(messages.pack(message)))
         sending.add_done_callback(_forget)
 
     async def close(self) -> None:

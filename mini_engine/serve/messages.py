@@ -10,11 +10,25 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import msgpack
+
 from mini_engine.control.request import Request
 from mini_engine.interfaces import TokenLogprobs
 from mini_engine.sampling_params import SamplingParams
 
 Message = dict[str, Any]
+
+
+def pack(message: Message) -> bytes:
+    """A message on the wire."""
+    packed: bytes = msgpack.packb(message)
+    return packed
+
+
+def unpack(data: bytes) -> Message:
+    """A message off the wire. Token ids may be keys, as in a logit bias."""
+    message: Message = msgpack.unpackb(data, strict_map_key=False)
+    return message
 
 
 def add(request: Request) -> Message:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from mini_engine.serve import messages
 from mini_engine.serve.core import EngineCore, Inbox
 from mini_engine.serve.messages import Message
 
@@ -28,7 +29,6 @@ class SocketInbox:
 
     def receive(self, wait: bool) -> list[Message]:
         """All messages that are there; with `wait` at least one."""
-        import msgpack
         import zmq
 
         found: list[Message] = []
@@ -37,7 +37,7 @@ class SocketInbox:
                 return [{"kind": "stop"}]
             patience = LOOK_MS if wait and not found else 0
             if self._socket.poll(patience):
-                found.append(msgpack.unpackb(self._socket.recv(zmq.NOBLOCK)))
+                found.append(messages.unpack(self._socket.recv(zmq.NOBLOCK)))
             elif found or not wait:
                 return found
 
@@ -67,7 +67,6 @@ def run_core(options: dict[str, Any], inbox: Inbox, send: Callable[[Message], No
 
 def main() -> None:
     """Connect, run, and say goodbye."""
-    import msgpack
     import zmq
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the front end, which stops us
@@ -83,7 +82,7 @@ def main() -> None:
         run_core(
             json.loads(options),
             SocketInbox(incoming),
-            lambda message: outgoing.send(msgpack.packb(message)),
+            lambda message: outgoing.send(messages.pack(message)),
         )
     finally:
         context.destroy()

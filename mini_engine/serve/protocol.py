@@ -28,6 +28,8 @@ NOT_SUPPORTED = {
     "guided_json": "structured output",
     "structured_outputs": "structured output",
 }
+# What a message to the engine core can carry.
+Int = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
 MOST_CHOICES = 128  # as OpenAI's API
 HARMLESS: tuple[Any, ...] = (None, False, [], {}, "none", "auto", {"type": "text"}, ["text"], 1)
 
@@ -50,15 +52,15 @@ class Shared(BaseModel):
     repetition_penalty: float | None = 1.0
     temperature: float | None = 1.0
     top_p: float | None = 1.0
-    top_k: StrictInt | None = 0
+    top_k: Int | None = 0
     min_p: float | None = 0.0
     logit_bias: dict[str, float] | None = None
-    max_tokens: StrictInt | None = None
-    min_tokens: StrictInt | None = 0
+    max_tokens: Int | None = None
+    min_tokens: Int | None = 0
     n: Annotated[StrictInt, Field(le=MOST_CHOICES)] | None = 1
-    seed: StrictInt | None = None
+    seed: Int | None = None
     stop: StrictStr | list[StrictStr] | None = None
-    stop_token_ids: list[StrictInt] | None = None
+    stop_token_ids: list[Int] | None = None
     include_stop_str_in_output: StrictBool | None = False
     ignore_eos: StrictBool | None = False
     stream: StrictBool | None = False
@@ -96,8 +98,8 @@ class Shared(BaseModel):
 class CompletionRequest(Shared):
     """POST /v1/completions; `echo` puts the prompt in front of the answer, logprobs included."""
 
-    prompt: StrictStr | list[StrictInt] | list[StrictStr] | list[list[StrictInt]]
-    logprobs: StrictInt | None = None
+    prompt: StrictStr | list[Int] | list[StrictStr] | list[list[Int]]
+    logprobs: Int | None = None
     echo: StrictBool | None = False
 
     def prompts(self) -> list[str | list[int]]:
@@ -140,8 +142,8 @@ class ChatRequest(Shared):
 
     messages: list[ChatMessage] = Field(min_length=1)
     logprobs: StrictBool | None = False
-    top_logprobs: StrictInt | None = None
-    max_completion_tokens: StrictInt | None = None
+    top_logprobs: Int | None = None
+    max_completion_tokens: Int | None = None
 
     def conversation(self) -> list[dict[str, str]]:
         """The messages as a chat template wants them."""

@@ -31,6 +31,7 @@ class Server:
             self.port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = log
+        self.headers: dict[str, str] = {}  # sent when metrics are read
         command = [sys.executable, "-m", "mini_engine", "serve", "--port", str(self.port)]
         environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
         with log.open("w") as output:
@@ -69,7 +70,7 @@ class Server:
 
     def metric(self, name: str) -> float:
         """The sum of a metric over its labels."""
-        text = httpx.get(f"{self.url}/metrics", timeout=PATIENCE_S).text
+        text = httpx.get(f"{self.url}/metrics", timeout=PATIENCE_S, headers=self.headers).text
         found = re.findall(rf"^mini_engine:{name}(?:\{{[^}}]*\}})? (\S+)$", text, re.M)
         assert found, f"no metric {name}"
         return sum(map(float, found))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -15,7 +16,7 @@ import openai
 import pytest
 
 from tests.serve.conftest import SIZES
-from tests.serve.server import PATIENCE_S, Server
+from tests.serve.server import PATIENCE_S, Server, run_async
 
 LONG: dict[str, Any] = {
     "prompt": "Once upon a time", "max_tokens": 240, "temperature": 0, "ignore_eos": True,
@@ -52,6 +53,25 @@ def test_a_client_that_leaves_before_a_whole_answer_does_too(server: Server) -> 
     server.wait_for("kv_cache_usage", 0.0)
 
 
+async def leave_the_queue(server: Server, client: openai.OpenAI, headers: dict[str, str]) -> None:
+    """One stream runs, two wait, a fourth is refused; those who leave while they wait are gone."""
+    async with httpx.AsyncClient(timeout=PATIENCE_S, headers=headers) as web:
+        url, body = f"{server.url}/v1/completions", {**LONG, "stream": True}
+        asks = [asyncio.create_task(web.post(url, json=body))]
+        await asyncio.to_thread(server.wait_for, "requests_running", 1)
+        asks += [asyncio.create_task(web.post(url, json=body)) for _ in range(2)]
+        await asyncio.to_thread(server.wait_for, "requests_waiting", 2)
+        with pytest.raises(openai.RateLimitError, match="2 may") as caught:
+            client.completions.create(model="smollm2-135m-instruct", prompt="a", max_tokens=2)
+        assert caught.value.response.headers["retry-after"] == "1"
+        for ask in reversed(asks):
+            ask.cancel()
+        await asyncio.gather(*asks, return_exceptions=True)
+        await asyncio.to_thread(server.wait_for, "requests_waiting", 0)
+        await asyncio.to_thread(server.wait_for, "requests_running", 0)
+    assert server.metric("output_tokens_total") < LONG["max_tokens"]  # nobody was served to the end
+
+
 def test_limits(tmp_path: Path) -> None:
     arguments = ("--max-waiting", "2", "--api-key", "secret", "--max-num-seqs", "1")
     with Server(*SIZES, *arguments, log=tmp_path / "log") as server:
@@ -59,10 +79,11 @@ def test_limits(tmp_path: Path) -> None:
         client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="secret", max_retries=0)
         client.models.list()
         many = ["a", "b", "c"]
-        with pytest.raises(openai.RateLimitError, match="2 may") as caught:
+        with pytest.raises(openai.BadRequestError, match="is 3; this server lets at most 2 wait"):
             client.completions.create(model="smollm2-135m-instruct", prompt=many, max_tokens=2)
-        assert caught.value.response.headers["retry-after"] == "1"
         headers = {"Authorization": "Bearer secret"}
+        server.headers = headers
+        run_async(leave_the_queue(server, client, headers))
         big = httpx.post(f"{server.url}/v1/completions", content=b"x" * (5 << 20), headers=headers)
         assert big.status_code == 413
         assert "at most 4194304 are read" in big.json()["error"]["message"]

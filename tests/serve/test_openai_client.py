@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 from typing import Any
 
+import httpx
 import openai
 import pytest
 
@@ -156,6 +157,17 @@ def test_chat_logprobs(client: openai.OpenAI) -> None:
     assert all(len(entry.top_logprobs) == 2 for entry in entries)
 
 
+@pytest.mark.parametrize("which", ["server", "in_process"])
+def test_a_logit_bias_reaches_the_engine(which: str, request: pytest.FixtureRequest) -> None:
+    running: Server = request.getfixturevalue(which)
+    client = openai.OpenAI(base_url=f"{running.url}/v1", api_key="none", max_retries=0)
+    found = client.completions.create(
+        model=MODEL, prompt="One", max_tokens=3, temperature=0, logit_bias={"260": 100}
+    )
+    assert found.choices[0].text == " the" * 3  # token 260
+    assert httpx.get(f"{running.url}/health").status_code == 200
+
+
 def test_stop_strings(client: openai.OpenAI) -> None:
     for stream in (False, True):
         found = client.chat.completions.create(
@@ -177,6 +189,9 @@ BAD: list[tuple[dict[str, Any], type[openai.APIStatusError], str]] = [
     ({"top_logprobs": 3}, openai.BadRequestError, "needs logprobs to be true"),
     ({"n": 2, "temperature": 0}, openai.BadRequestError, "would give 2 equal choices"),
     ({"n": 10**12, "temperature": 1}, openai.BadRequestError, "less than or equal to 128"),
+    ({"max_tokens": 10**23}, openai.BadRequestError, "less than 9223372036854775808"),
+    ({"n": 129, "temperature": 1}, openai.BadRequestError, "less than or equal to 128"),
+    ({"extra_body": {"top_k": 10**23}}, openai.BadRequestError, "less than 9223372036854775808"),
     ({"logit_bias": {"x": 1}}, openai.BadRequestError, "keys are token ids"),
     ({"logit_bias": {"60000": 1}}, openai.BadRequestError, "the vocabulary has 49152"),
     ({"messages": []}, openai.BadRequestError, "messages"),
