@@ -32,7 +32,7 @@ class EngineCore:
         self._wants_trace = False
         self._stopped = False
         self._prompt_tokens: dict[str, int] = {}  # of requests that were not admitted yet
-        self._hit_tokens = self._asked_tokens = self._preemptions = 0
+        self._hit_tokens = self._asked_tokens = self._preemptions = self._sampled_tokens = 0
 
     def run(self) -> None:
         """The loop. Raises what a step raises: the engine is then in no state to go on."""
@@ -80,6 +80,7 @@ class EngineCore:
         outputs = self.engine.step()
         record = self.engine.trace[-1]
         self._preemptions += len(record.preempted)
+        self._sampled_tokens += len(record.sampled)
         for request_id in record.new:
             self._asked_tokens += self._prompt_tokens.pop(request_id)
             self._hit_tokens += record.cached[request_id]
@@ -103,6 +104,7 @@ class EngineCore:
             "hit_tokens": self._hit_tokens,
             "asked_tokens": self._asked_tokens,
             "preemptions": self._preemptions,
+            "sampled_tokens": self._sampled_tokens,
         }
 
 

@@ -43,6 +43,11 @@ class EngineState:
             yield GaugeMetricFamily(f"{PREFIX}:{name}", help_text, value)
         counters = (
             ("preemptions", "Requests preempted.", state.get("preemptions", 0)),
+            (
+                "sampled_tokens",
+                "Output tokens computed, also those that nobody got.",
+                state.get("sampled_tokens", 0),
+            ),
             ("prefix_queried_tokens", "Prompt tokens looked up.", asked),
             ("prefix_hit_tokens", "Prompt tokens found cached.", hit),
         )

@@ -56,11 +56,13 @@ def test_the_parts_of_a_learner_serve_the_official_client(
 
 def test_an_observation_has_steps_and_chunks_on_one_clock(own: BackgroundServer) -> None:
     question = [{"role": "user", "content": "What is the capital of France?"}]
+    before = own.metric("sampled_tokens_total")
     seen = observe(own.url, messages=question, max_tokens=12, temperature=0)
     assert "".join(text for _, text in seen.chunks) == "The capital of France is Paris."
     ends = [record.times.end for record in seen.steps if record.times]
     assert len(ends) == len(seen.chunks) + 1  # end of sequence has no text
     assert ends == sorted(ends)
+    assert own.metric("sampled_tokens_total") - before == len(ends)  # the core's own count
     for (when, _), end in zip(seen.chunks, ends, strict=False):
         assert 0 < end <= when <= seen.ended
     with pytest.raises(RuntimeError, match="status 400"):
