@@ -19,7 +19,8 @@ INTRO = re.compile(
 )
 WORDS = {2: "two", 3: "three", 4: "four", 5: "five"}
 HOURS = {13: "thirteen", 14: "fourteen", 15: "fifteen", 16: "sixteen", 17: "seventeen",
-         18: "eighteen", 19: "nineteen", 20: "twenty"}  # fmt: skip
+         18: "eighteen", 19: "nineteen", 20: "twenty",
+         21: "twenty-one", 22: "twenty-two"}  # fmt: skip
 
 
 def exercises_of(name: str) -> list[Exercise]:
