@@ -98,12 +98,12 @@ class Intake:
     def _check(self, params: SamplingParams) -> None:
         if params.stop and self._tokenizer is None:
             raise ValueError("stop strings need text, and this engine has no tokenizer")
-        tokens = [*params.stop_token_ids, *params.logit_bias]
-        if self._vocab_size is not None and tokens and max(tokens) >= self._vocab_size:
-            raise ValueError(
-                f"stop_token_ids or logit_bias name token {max(tokens)}; the vocabulary has "
-                f"{self._vocab_size}"
-            )
+        for name in ("stop_token_ids", "logit_bias"):
+            tokens = getattr(params, name)
+            if self._vocab_size is not None and tokens and max(tokens) >= self._vocab_size:
+                raise ValueError(
+                    f"{name} names token {max(tokens)}; the vocabulary has {self._vocab_size}"
+                )
 
     def encode(self, prompt: Prompt) -> list[int]:
         """Token ids of a prompt; ids are checked and passed through."""

@@ -58,7 +58,7 @@ class Shared(BaseModel):
     max_tokens: Int | None = None
     min_tokens: Int | None = 0
     n: Annotated[StrictInt, Field(le=MOST_CHOICES)] | None = 1
-    seed: Int | None = None
+    seed: Annotated[StrictInt, Field(ge=-(2**63), lt=2**64)] | None = None
     stop: StrictStr | list[StrictStr] | None = None
     stop_token_ids: list[Int] | None = None
     include_stop_str_in_output: StrictBool | None = False

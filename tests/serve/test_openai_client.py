@@ -193,7 +193,7 @@ BAD: list[tuple[dict[str, Any], type[openai.APIStatusError], str]] = [
     ({"n": 129, "temperature": 1}, openai.BadRequestError, "less than or equal to 128"),
     ({"extra_body": {"top_k": 10**23}}, openai.BadRequestError, "less than 9223372036854775808"),
     ({"logit_bias": {"x": 1}}, openai.BadRequestError, "keys are token ids"),
-    ({"logit_bias": {"60000": 1}}, openai.BadRequestError, "the vocabulary has 49152"),
+    ({"logit_bias": {"60000": 1}}, openai.BadRequestError, "logit_bias names token 60000"),
     ({"messages": []}, openai.BadRequestError, "messages"),
     ({"messages": [{"role": "user", "content": "x " * 400}]}, openai.BadRequestError,
      "max_model_len is 256"),
