@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 CLEAR = 1e-3  # how far a share or a logit must lie from where it would change sides
+T = TypeVar("T")
 OFF = {"temperature": 1.0, "min_p": 0.0, "top_k": 0, "top_p": 1.0}
 
 
@@ -55,10 +57,36 @@ def _apart(shares: Any, border: float) -> bool:
 
 
 def clear_row(rng: random.Random, size: int, spread: float, numbers: dict[str, float]) -> Any:
-    """Random logits, float32 [size], for which the float64 answer has no close border."""
-    for _ in range(200):
+    """Random logits, float32 [size], for which the float64 answer has no close border.
+
+    Raises RuntimeError if none are found: many tokens with a border at small shares have none.
+    """
+    logits = _clear_logits(rng, size, spread, numbers, 200)
+    if logits is None:
+        raise RuntimeError(f"no clear logits in 200 tries for {numbers}")
+    return logits
+
+
+def clear_pair(
+    rng: random.Random, size: int, spread: float, draw: Callable[[random.Random], T],
+    numbers: Callable[[T], dict[str, float]],
+) -> tuple[T, Any]:  # fmt: skip
+    """Something random with such logits. What has no clear ones is drawn anew: so `draw` must
+    often enough give numbers that are off.
+    """
+    while True:
+        drawn = draw(rng)
+        logits = _clear_logits(rng, size, spread, numbers(drawn), 20)
+        if logits is not None:
+            return drawn, logits
+
+
+def _clear_logits(
+    rng: random.Random, size: int, spread: float, numbers: dict[str, float], tries: int
+) -> Any:
+    for _ in range(tries):
         source = np.random.default_rng(rng.getrandbits(32))
         logits = (source.standard_normal(size) * spread).astype(np.float32)
         if filtered(logits, numbers).clear:
             return logits
-    raise RuntimeError(f"no clear logits in 200 tries for {numbers}")
+    return None

@@ -35,15 +35,18 @@ class IncrementalDetokenizer:
     of a text. If it ends inside a character, that character belongs to the output.
 
     A character may be spread over several tokens. Text goes out when it is certain:
-        Decoded text that ends in REPLACEMENT ends inside a character. Hold the token back, or the
-        part of its text that is not certain, until later tokens complete it.
+        Decoded text that ends in REPLACEMENT may end inside a character. Hold the token back, or
+        the part of its text that is not certain, until later tokens complete it. Only the last
+        REPLACEMENT is uncertain, and it stands for at most three bytes. (It may also be an invalid
+        byte, or a U+FFFD that the model wrote; holding it is right all the same.)
         A token spelled like <0xE4> is one byte of a SentencePiece tokenizer. Such a tokenizer
         decodes a run of them as a whole: a wrong byte at its end spoils all of it. Hold the run
         back until a token of another kind ends it.
         Nothing else is held back: text that no later token can change goes out at once.
 
     Cost: the tokens decoded for each new one must not grow with the output. Decoding everything
-    again and again is too slow: keep a few tokens, not all of them.
+    again and again is too slow: keep a few tokens, not all of them, also where hundreds of bytes
+    in a row are invalid.
 
     Every request has its own detokenizer. Change neither the prompt's list nor that of `add`.
     """
@@ -133,7 +136,9 @@ def chat_events(
 
     An event is "data: ", some JSON on one line, and an empty line: 'data: {"id": ...}\\n\\n'.
     A chunk is the envelope and "choices": [{"index": 0, "delta": ..., "finish_reason": ...}].
-        1. first of all a chunk with the delta {"role": "assistant", "content": ""}, reason None
+        1. first of all a chunk with the delta {"role": "assistant", "content": ""}, reason None,
+           before any output is asked for: the server looked at the first output before it called
+           chat_events, and an error there became a status, so the role may be sent at once
         2. for every output a chunk with the delta {"content": text}, or {} if the text is empty;
            an output with neither text nor reason gives no event
         3. if there is a usage, a chunk with the usage as "usage" and [] as "choices"

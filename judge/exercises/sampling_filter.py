@@ -11,7 +11,7 @@ import numpy as np
 from judge.api import Case, Check, Details, Mistake
 from judge.sampling_checks import engine_check, smollm2_check
 from judge.sampling_compare import by_row, filtered, ties_together, worded
-from judge.sampling_oracle import OFF, clear_row
+from judge.sampling_oracle import OFF, clear_pair, clear_row
 
 CALL = "judge.tensor_calls:call"
 NAMES = ("logits", "temperature", "min_p", "top_k", "top_p")
@@ -146,13 +146,18 @@ def any_row(rng: random.Random) -> Numbers:
     return row
 
 
+def _numbers(row: Numbers) -> dict[str, float]:
+    return {**OFF, **row}
+
+
 def random_cases(rng: random.Random) -> Sequence[Case]:
     """Rows of one batch that have nothing to do with each other."""
     cases = []
     for _ in range(8):
-        rows = [any_row(rng) for _ in range(rng.randint(1, 6))]
         size, spread = rng.choice([5, 30, 200]), rng.choice([0.7, 2.0])
-        cases.append(drawn(rng, rows, size, "random numbers", spread))
+        pairs = [clear_pair(rng, size, spread, any_row, _numbers) for _ in range(rng.randint(1, 6))]
+        rows, logits = zip(*pairs, strict=True)
+        cases.append(case(logits, rows, "random numbers"))
     return cases
 
 

@@ -12,7 +12,7 @@ from judge.api import Case, Check, Details, Mistake
 from judge.sampling_checks import engine_check, smollm2_check
 from judge.sampling_compare import tokens
 from judge.sampling_draws import shares
-from judge.sampling_oracle import OFF, clear_row
+from judge.sampling_oracle import OFF, clear_pair, clear_row
 
 CALL = "judge.sampling_calls:sample"
 NOT_DIVIDED = "the temperature has no effect: the noise is divided by it, too, or nothing is"
@@ -137,22 +137,26 @@ def batches(rng: random.Random) -> Sequence[Case]:
     return [case(rng, made, "rows alone and in batches", groups=groups)]
 
 
+def any_request(rng: random.Random) -> Entry:
+    params: Entry = {"temperature": rng.choice([0.0, 0.5, 1.0, round(rng.random() + 0.2, 2)])}
+    if rng.random() < 0.4:
+        params["top_k"] = rng.randint(1, 30)
+    if rng.random() < 0.4:
+        params["top_p"] = round(rng.uniform(0.2, 0.98), 2)
+    if rng.random() < 0.3:
+        params["min_p"] = round(rng.uniform(0.01, 0.3), 2)
+    return request(rng, **params)
+
+
 def random_cases(rng: random.Random) -> Sequence[Case]:
     cases = []
     for _ in range(6):
-        made = []
-        for _ in range(rng.randint(1, 9)):
-            params: Entry = {
-                "temperature": rng.choice([0.0, 0.5, 1.0, round(rng.random() + 0.2, 2)])
-            }
-            if rng.random() < 0.4:
-                params["top_k"] = rng.randint(1, 30)
-            if rng.random() < 0.4:
-                params["top_p"] = round(rng.uniform(0.2, 0.98), 2)
-            if rng.random() < 0.3:
-                params["min_p"] = round(rng.uniform(0.01, 0.3), 2)
-            made.append(request(rng, **params))
-        cases.append(case(rng, made, "random requests", size=rng.choice([20, 300])))
+        size = rng.choice([20, 300])
+        pairs = [
+            clear_pair(rng, size, 1.5, any_request, _numbers) for _ in range(rng.randint(1, 9))
+        ]
+        made, logits = zip(*pairs, strict=True)
+        cases.append(case(rng, made, "random requests", logits=logits))
     return cases
 
 

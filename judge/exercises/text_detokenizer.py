@@ -23,7 +23,9 @@ SIZES = {"byte_level": 264, "sentencepiece_like": 292, "metaspace": 33}
 MOST_DECODED = 40.0  # tokens decoded or spelled per token; decoding all text each time takes 300
 LONG = 600
 HE, LL, W, FRONT, BACK = range(256, 261)  # merges of byte_level; the last are halves of the emoji
+INVALID = 239  # of byte_level: the byte 0x91, which begins no character
 BYTE_0, WORD = 1, 259  # of sentencepiece_like: <0x00>, and the first of its words
+SPACED = {"sentencepiece_like": WORD + 8, "metaspace": 10}  # the first word with its space
 
 
 def stream(
@@ -104,7 +106,30 @@ def no_text(rng: random.Random) -> Sequence[Case]:
         label = "special tokens and unknown ids between others"
         cases.append(case(label, kind, stream([*known[:2], end, *known[2:], size + 3, known[0]])))
         cases.append(case("nothing but such tokens", kind, stream([end, size + 5])))
+    return [*cases, *_specials_inside(), *_specials_behind_a_prompt()]
+
+
+def _specials_inside() -> list[Case]:
+    """Special tokens inside a character: its bytes still belong together."""
+    label, cases = "special tokens inside a character", []
+    for kind, bytes_ in (
+        ("sentencepiece_like", [BYTE_0 + byte for byte in b"\xe4\xbd\xa0"]),
+        ("byte_level", [FRONT, BACK]),
+    ):
+        end = SIZES[kind] - 2
+        cases.append(case(label, kind, stream([*bytes_[:-1], end, bytes_[-1]])))
+        cases.append(case(label, kind, stream([bytes_[0], *[end] * 5, *bytes_[1:]])))
     return cases
+
+
+def _specials_behind_a_prompt() -> list[Case]:
+    """However many they are, the prompt's words in front of them decide about the first space."""
+    return [
+        case(f"behind a prompt that ends in {count} special tokens", kind,
+             stream([word, word + 1], prompt=[word, word, *[SIZES[kind] - 2] * count]))
+        for kind, word in SPACED.items()
+        for count in (1, 4, 12)
+    ]  # fmt: skip
 
 
 def half_prompts(rng: random.Random) -> Sequence[Case]:
@@ -167,9 +192,28 @@ def cost(case: Case, expected: Any, got: Any) -> Difference | None:
     if got["text"] != expected["text"]:
         return Difference((case.label, "the text is wrong in a long stream"))
     if got["grows"]:
-        return Difference((case.label, f"more than {MOST_DECODED:.0f} tokens were decoded for each "
-                           "token of the output, so the work grows with the text"))  # fmt: skip
+        return _too_many(case)
     return None
+
+
+def _too_many(case: Case) -> Difference:
+    return Difference((case.label, f"more than {MOST_DECODED:.0f} tokens were decoded for each "
+                       "token of the output, so the work grows with the text"))  # fmt: skip
+
+
+def invalid_bytes(rng: random.Random) -> Sequence[Case]:
+    """What always ends in the replacement character, and is complete all the same."""
+    count = LONG // 2
+    return [case(f"{count} invalid bytes", "byte_level", stream([INVALID] * count))]
+
+
+def grows(case: Case, answer: Any) -> Any:
+    """Their text is asked for elsewhere, so that whoever makes a mistake there may pass here."""
+    return answer["decoded"] > MOST_DECODED
+
+
+def cost_of_invalid(case: Case, expected: Any, got: Any) -> Difference | None:
+    return _too_many(case) if got else None
 
 
 def real_texts(rng: random.Random) -> Sequence[Case]:
@@ -199,6 +243,8 @@ EXERCISE = Details(
         _check("side-by-side", "requests do not disturb each other", together),
         Check("cost", "the work per token does not grow with the text", RUN, long_text, cost,
               normalize=cost_only),
+        Check("cost-invalid", "nor with the number of invalid bytes", RUN, invalid_bytes,
+              cost_of_invalid, normalize=grows),
         text_engine_checks.scripted_check(),
         _check("smollm2", "SmolLM2's own tokenizer", real_texts, needs=("smollm2",), last=True),
         text_engine_checks.smollm2_check(),
@@ -210,12 +256,15 @@ EXERCISE = Details(
         "Keep two things: a few tokens whose text is out already, and the tokens behind them that "
         "are held. The text of both together, without the text of the first, is what is new. It "
         "may go out if it does not end in the replacement character and its last token is no byte "
-        "token. Then what was held becomes what is out, and nothing is held.",
+        "token. Then what was held becomes what is out, and nothing is held. Of several "
+        "replacement characters at the end only the last is uncertain.",
         "start: the prompt is out; its text counts without replacement characters at its end\n"
         "for each token that has text: hold it\n"
         "    a byte token such as <0xE4>: nothing more to do\n"
         "    decode what is out and what is held, in one call\n"
-        "    does it end in the replacement character? wait\n"
+        "    does it end in the replacement character? wait, but not for ever: only that last one\n"
+        "        is uncertain, and it stands for three bytes at most. With more tokens held, what\n"
+        "        is before it is new; keep the last four tokens, and that it alone is not out\n"
         "    else what follows the text of what is out is new, and the last token held is now out\n"
         "at the end: the same once more, whatever it ends in",
     ),

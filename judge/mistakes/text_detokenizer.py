@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")
+MOST_HELD, KEPT = 8, 4  # a character has at most four bytes
 
 
 class PlainDetokenizer:
@@ -46,7 +47,17 @@ class PlainDetokenizer:
             return ""
         self.held.append(token)
         text = self.decode([*self.out, *self.held])
-        return "" if self.waits(text) else self.release(text)
+        if not self.waits(text):
+            return self.release(text)
+        spelled = self.tokenizer.convert_ids_to_tokens(token)
+        return "" if len(self.held) <= MOST_HELD or BYTE.fullmatch(spelled) else self.shorten(text)
+
+    def shorten(self, text: str) -> str:
+        """Release all but the last replacement character: nothing else is uncertain."""
+        new = text[len(self.out_text) : -1]
+        self.out, self.held = [], self.held[-KEPT:]
+        self.out_text = self.decode(self.held)[:-1]
+        return new
 
     def release(self, text: str) -> str:
         new = text[len(self.out_text) :]

@@ -74,6 +74,14 @@ def test_borders_that_rounding_could_decide_are_seen() -> None:
     assert not sampling_oracle.filtered(twins, {**sampling_oracle.OFF, "top_k": 2}).clear
 
 
+@pytest.mark.parametrize("exercise", [sampling_filter, sampling_penalties, sampling_sample])
+def test_every_seed_has_cases(exercise: Any) -> None:
+    for check in exercise.EXERCISE.checks:
+        if not check.last:
+            for seed in range(100):
+                assert check.cases(random.Random(f"{seed} {check.name}")), seed
+
+
 def test_a_number_added_to_a_row_is_the_same_answer() -> None:
     case = sampling_filter.temperatures(random.Random(4))[0]
     right = answer(case, filter_logits)

@@ -1,4 +1,4 @@
-"""The last few tokens, decoded twice: without the new ones, and with them."""
+"""The last few tokens, and the new ones behind them: what is out is text, not tokens."""
 
 
 class IncrementalDetokenizer:
@@ -6,7 +6,7 @@ class IncrementalDetokenizer:
         self.tokenizer = tokenizer
         self.few = [t for t in prompt_token_ids if self.speaks(t)][-8:]
         self.new = []
-        self.half = self.decode(self.few).endswith("\ufffd")
+        self.old = self.decode(self.few).rstrip("\ufffd")
 
     def speaks(self, token):
         known = self.tokenizer.convert_ids_to_tokens(token) is not None
@@ -28,15 +28,23 @@ class IncrementalDetokenizer:
         self.new.append(token)
         spelled = self.tokenizer.convert_ids_to_tokens(token)
         is_byte = spelled[:3] == "<0x" and spelled[-1:] == ">"
-        if is_byte or self.decode([*self.few, *self.new])[-1:] == "\ufffd":
+        if is_byte:
             return ""
-        return self.finish()
+        both = self.decode([*self.few, *self.new])
+        if both[-1:] != "\ufffd":
+            return self.finish()
+        return self.without_last(both) if len(self.new) > 6 else ""
+
+    def without_last(self, both):
+        certain = both[len(self.old) : -1]
+        self.few, self.new = [], self.new[-4:]
+        self.old = self.decode(self.new)[:-1]
+        return certain
 
     def finish(self):
         if not self.new:
             return ""
-        old, both = self.decode(self.few), self.decode([*self.few, *self.new])
-        if self.half:
-            old, self.half = old.rstrip("\ufffd"), False
+        added = self.decode([*self.few, *self.new])[len(self.old) :]
         self.few, self.new = self.new[-1:], []
-        return both[len(old) :]
+        self.old = self.decode(self.few)
+        return added

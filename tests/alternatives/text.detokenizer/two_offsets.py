@@ -32,6 +32,10 @@ class IncrementalDetokenizer:
             self.waiting = now.endswith("\ufffd") or bool(re.fullmatch("<0x..>", spelled))
             if not self.waiting:
                 out += self.take(now)
+            elif now.endswith("\ufffd") and len(self.ids) - self.read > 10 and spelled[0] != "<":
+                out += now[len(self.before) : -1]
+                self.prefix = self.read = len(self.ids) - 4
+                self.before = self.text(self.ids[self.prefix :])[:-1]
         return out
 
     def take(self, now):
