@@ -131,6 +131,10 @@ def _script(script: Any, place: list[str], want: Any, have: Any) -> Difference |
         if type(given) is not str:
             return compare.error_or_wrong(shown, given, before)
         released += given
+        if flag is None and matched is not None:
+            why = ("the text is right, but matched was not set" if released == whole else
+                   f"no match was found where {matched!r} was complete")  # fmt: skip
+            return Difference((*before, f"matched: expected {matched!r}, got None: {why}"))
         if not compare.same(matched, flag):
             return compare.error_or_wrong(matched, flag, (*before, "matched:"))
         problem = _shown(script, released, certain, whole, matched)

@@ -15,6 +15,7 @@ from judge.wire import Raised
 FRAME, READ = "judge.text_streams:frame", "judge.text_streams:read"
 EMOJI = "\N{WAVING HAND SIGN}"
 SHOWN = 120
+IGNORED = "generator ignored GeneratorExit"  # Python's words where close() meets another yield
 
 
 def answer(
@@ -129,6 +130,11 @@ def frames(case: Case, expected: Any, got: Any) -> Difference | None:
     place = (case.label, f"outputs: {compare.show(outputs, SHOWN)}")
     if isinstance(got["end"], Raised) and len(got["events"]) <= len(expected["events"]):
         number = len(got["events"])
+        if IGNORED in got["end"].message:
+            late = (f"the client left after {compare.counted(number, 'event')}, and the generator "
+                    "was closed; it yielded once more all the same, in a finally or because it "
+                    "caught GeneratorExit")  # fmt: skip
+            return Difference((*place, late), "error", got["end"].frames)
         return Difference(
             (*place, f"after {compare.counted(number, 'event')} it raised "
              f"{compare.show(got['end'])}", *compare.about_raised(got["end"])),
@@ -300,9 +306,10 @@ EXERCISE = Details(
         _read("reading-broken", "a stream without its end is an error", read_broken),
     ),
     hints=(
-        "What has the client when the second output is not there yet, and what does it know when "
-        "the engine fails then? Which of the events may come only after all outputs, and which way "
-        "of leaving a generator must not yield anything more?",
+        "First chat_events (read_events has hints of its own, from its first failure on). What has "
+        "the client when the second output is not there yet, and what does it know when the engine "
+        "fails then? Which of the events may come only after all outputs, and which way of leaving "
+        "a generator must not yield anything more?",
         "Everything in a chunk goes through json.dumps, which leaves no line break. An Exception "
         "out of `outputs` is an event; GeneratorExit is not an Exception, and nothing may be "
         "yielded after it. `outputs` is closed on all ways out: contextlib.closing does that.",

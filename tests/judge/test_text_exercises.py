@@ -14,9 +14,9 @@ import httpx
 import pytest
 from openai._streaming import SSEDecoder
 
-from judge import wire
+from judge import text_compare, text_streams, wire
 from judge.api import Context, resolve
-from judge.exercises import find
+from judge.exercises import find, text_sse, text_stop_checker
 from judge.mistakes.text_detokenizer import PlainDetokenizer
 from judge.mistakes.text_stop_checker import Buffered, PlainChecker
 from judge.solutions.text import chat_events, read_events
@@ -180,6 +180,47 @@ def test_the_official_client_reads_the_same_events_however_they_are_cut() -> Non
         cuts = sorted({0, len(data), *(rng.randrange(len(data)) for _ in range(8))})
         pieces = [data[a:b] for a, b in pairwise(cuts)]
         assert list(read_events(pieces)) == official
+
+
+def test_a_stop_string_that_was_missed_is_said_to_be_missed() -> None:
+    case = text_stop_checker.across(random.Random(1))[0]
+    steps = [["Hello", None], [" ", None], ["", "world"]]
+
+    def said(shown: str) -> str:
+        want, have = (
+            [{"steps": answered, "end": None, "changed": None}]
+            for answered in (steps, [*steps[:2], [shown, None]])
+        )
+        found = text_compare.scripts(case, want, have)
+        assert found is not None
+        return found.lines[-1]
+
+    assert said("world") == (
+        "matched: expected 'world', got None: no match was found where 'world' was complete"
+    )
+    assert said("").endswith("got None: the text is right, but matched was not set")
+
+
+def yields_on(
+    outputs: Generator[tuple[str, str | None]], envelope: Any, usage: Any
+) -> Generator[str]:
+    events = chat_events(outputs, envelope, usage)
+    try:
+        yield from events
+    finally:
+        yield "data: [DONE]\n\n"
+
+
+def test_who_yields_after_the_client_left_is_told_so() -> None:
+    case = text_sse.clients_gone(random.Random(1))[0]
+    want, have = (
+        text_sse.framed(case, wire.copy(text_streams.frame(part, case.payload, Context())))
+        for part in ({"chat_events": chat_events}, {"chat_events": yields_on})
+    )
+    found = text_sse.frames(case, want, have)
+    assert found is not None
+    assert "the client left after 2 events" in found.lines[-1]
+    assert "it yielded once more" in found.lines[-1]
 
 
 def test_an_engine_takes_a_tokenizer_only_with_a_runner() -> None:
