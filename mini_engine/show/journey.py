@@ -45,7 +45,7 @@ STOPS = (
         "a JSON body with messages",
         SERVER,
         0,
-        "chapter 06",
+        "chapter 06b",
     ),
     Stop(
         "text to ids",
@@ -115,7 +115,7 @@ STOPS = (
         "one event per piece of text",
         SERVER,
         7,
-        "chapter 06",
+        "chapter 06b",
     ),
 )
 
