@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from mini_engine.compute.attention_fixed import FixedWidthAttention
+from mini_engine.compute.forward import forward
 from mini_engine.compute.graph_buckets import choose_bucket, graph_buckets
 from mini_engine.compute.graph_buffers import StaticBuffers
 from mini_engine.compute.graph_emulator import EmulatedGraph
@@ -116,13 +117,7 @@ class GraphRunner:
     def _forward(self, batch: Batch) -> Tensor:
         """What is captured: a decode step over static buffers, without a look at their contents."""
         plan = self.attention.plan(batch)
-
-        def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-            self.kv_cache.write(layer, key, value, batch.slot_mapping)
-            return self.attention(query, *self.kv_cache.layer(layer), plan)
-
-        hidden: Tensor = self.model(batch.token_ids, batch.positions, attend)
-        return hidden
+        return forward(self.model, self.kv_cache, self.attention, batch, plan)
 
     @torch.inference_mode()
     def run(self, batch: Batch) -> Tensor | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import torch
 from torch import Tensor
 
+from mini_engine.compute.forward import forward
 from mini_engine.compute.logprobs import token_logprobs
 from mini_engine.compute.model import Model
 from mini_engine.control.request import Request
@@ -98,17 +99,7 @@ class ModelRunner:
             if replayed is not None:
                 return replayed
         plan = self.attention.plan(batch)
-        batch = batch.to(self.device)
-
-        def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-            # Written before anything attends: tokens of this step see one another, and a request
-            # may share blocks that another one fills in this very step.
-            self.kv_cache.write(layer, key, value, batch.slot_mapping)
-            keys, values = self.kv_cache.layer(layer)
-            return self.attention(query, keys, values, plan)
-
-        hidden: Tensor = self.model(batch.token_ids, batch.positions, attend)
-        return hidden
+        return forward(self.model, self.kv_cache, self.attention, batch.to(self.device), plan)
 
     def _tell_about_outputs(
         self, logits: Tensor, requests: Sequence[Request], token_ids: Sequence[int]
