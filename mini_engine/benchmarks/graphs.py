@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from mini_engine.benchmarks.limits import weight_bytes
 from mini_engine.compute.attention import PagedAttention
 from mini_engine.compute.batch import build_batch
 from mini_engine.compute.cuda_graphs import GraphRunner
@@ -83,9 +84,8 @@ class Steps:
 
     def bytes_read(self, batch: int) -> int:
         """What a step can't avoid to read: all weights once, and the batch's keys and values."""
-        weights = sum(parameter.nbytes for parameter in self.model.parameters())
         per_token = self.model.config.kv_bytes_per_token(self.model.dtype.itemsize)
-        return weights + batch * self.length * per_token
+        return weight_bytes(self.model) + batch * self.length * per_token
 
 
 def count_launches(step: Callable[[], object]) -> int:

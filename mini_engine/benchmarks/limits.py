@@ -47,15 +47,9 @@ def _best_seconds(call: Callable[[], object], rounds: int = 7) -> float:
 
 def weight_bytes(model: Model) -> int:
     """Bytes that a decode step reads: all weights, and of untied embeddings only a few rows."""
-    weights = {id(weight): weight for weight in model.parameters()}
-    if model.lm_head.weight is not model.embed.weight:
-        del weights[id(model.embed.weight)]
-    return sum(weight.nbytes for weight in weights.values())
-
-
-def kv_bytes_per_token(config: ModelConfig, dtype: torch.dtype) -> int:
-    """Keys and values of one token, in all layers."""
-    return 2 * config.num_layers * config.num_kv_heads * config.head_dim * dtype.itemsize
+    total = sum(weight.nbytes for weight in model.parameters())  # a tied matrix comes once
+    tied = model.lm_head.weight is model.embed.weight
+    return total if tied else total - model.embed.weight.nbytes
 
 
 def forward_flops(config: ModelConfig, chunks: Sequence[tuple[int, int]], samples: int) -> int:
@@ -87,7 +81,7 @@ def reached(model: Model, steps: Sequence[StepRecord], limits: Limits) -> dict[s
             (decodes if alone else prefills).append(step)
     shares = {}
     if decodes:
-        kv = kv_bytes_per_token(model.config, model.dtype)
+        kv = model.config.kv_bytes_per_token(model.dtype.itemsize)
         weights = weight_bytes(model)
         shares["decode"] = statistics.median(
             (weights + kv * sum(step.computed.values())) / limits.bandwidth / _run_seconds(step)
