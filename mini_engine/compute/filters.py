@@ -84,11 +84,12 @@ def lowest_kept(logits: Tensor, filters: Filters, best: Tensor) -> tuple[Tensor,
     The best token always survives. Tokens with equal logits survive together, so the result does
     not depend on their order.
     """
-    best_logit, counts_all = best[:, :1], bool((filters.top_p < 1).any())
+    is_all = best.shape[1] == logits.shape[1]
     # Only top-p asks how likely a token is; for the others it is enough how they compare.
-    log_total = logits.logsumexp(-1, keepdim=True) if counts_all else best_logit
-    lowest = _lowest_of(best, log_total, filters, is_all=best.shape[1] == logits.shape[1])
-    if best.shape[1] == logits.shape[1]:
+    has_top_p = bool((filters.top_p < 1).any())
+    log_total = logits.logsumexp(-1, keepdim=True) if has_top_p else best[:, :1]
+    lowest = _lowest_of(best, log_total, filters, is_all=is_all)
+    if is_all:
         return lowest, torch.empty(0, dtype=torch.int64, device=logits.device)
     return lowest, (best[:, -1] >= lowest).nonzero().flatten()
 
